@@ -50,6 +50,11 @@ impl Announcer {
         }
     }
 
+    /// Returns a text with the values of secrets masked.
+    pub(super) fn masked(&self, text: &str) -> String {
+        self.redactor.redact_again(text).into_owned()
+    }
+
     /// Logs a notice and passes it on.
     pub(super) fn announce(&mut self, notice: Notice) {
         let notice = notice.masked(&self.redactor);

@@ -31,7 +31,7 @@ pub(super) fn task_ending(result: &SessionResult, limit: Duration) -> Ending {
             FailureReason::Interrupted,
             "the supervisor ended while it ran".to_owned(),
         ),
-        SessionResult::TokensUsedUp => failed("the tokens of the day were used up"),
+        SessionResult::TokensUsedUp => failed("the tokens of the day are used up"),
         SessionResult::ModelFailed(reason) | SessionResult::Stuck(reason) => failed(reason),
         SessionResult::Asked => failed("only the Teller asks questions"),
     }

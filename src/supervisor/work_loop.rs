@@ -321,7 +321,7 @@ impl Supervisor {
             return Ok(None);
         }
         let state = Arc::clone(&self.resources.state);
-        let input = teller_input::waiting(&state)?;
+        let mut input = teller_input::waiting(&state)?;
         let Some(newest) = input.newest() else {
             return Ok(None);
         };
@@ -332,6 +332,10 @@ impl Supervisor {
         let debounce = self.settings.intervals.debounce;
         if input.events.is_empty() && age < debounce {
             return Ok(Some(debounce.saturating_sub(age)));
+        }
+        for item in &mut input.inbox {
+            // A person may have typed a value, and the history keeps every message.
+            item.text = self.announcer.masked(&item.text);
         }
         let text = told::teller(&state, &input, now)?;
         teller_input::begin(&state, &input)?;
@@ -464,6 +468,9 @@ impl Supervisor {
         task: &Task,
         end: &SessionEnd,
     ) -> Result<(), ToolError> {
+        if end.result == SessionResult::TokensUsedUp {
+            return lifecycle::put_back(&self.resources.state, role, task);
+        }
         if let SessionResult::Unreadable(reason) = &end.result {
             let text = format!(
                 "the last message of planner {} cannot be read: {reason}",

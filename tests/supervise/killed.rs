@@ -9,6 +9,8 @@ use karyi_tasks::inbox;
 use super::home::Home;
 use super::role_server::{Asked, RoleServer};
 
+/// Kills of one round.
+const KILLS: usize = 24;
 /// Plans that are asked for.
 const PLANS: usize = 8;
 
@@ -53,20 +55,26 @@ fn random(seed: &mut u64, most: u64) -> u64 {
 
 #[test]
 fn nothing_is_lost_and_nothing_is_doubled_when_it_is_killed_at_random_instants() {
-    let kills = match std::env::var_os("KARYI_FULL") {
-        Some(_) => 2000,
-        None => 24,
+    let rounds = match std::env::var_os("KARYI_FULL") {
+        Some(_) => 84,
+        None => 1,
     };
+    let mut seed = 0x9e37_79b9_7f4a_7c15;
+    for _ in 0..rounds {
+        round(&mut seed);
+    }
+}
+
+fn round(seed: &mut u64) {
     let server = RoleServer::start(play);
     let mut home = Home::new(&server, &["--worker", "read-only", "--once"], "");
     for number in 0..PLANS {
         inbox::add(&home.state, &format!("plan {number}"), Timestamp::now()).unwrap();
     }
-    let mut seed = 0x9e37_79b9_7f4a_7c15;
-    for _ in 0..kills {
+    for _ in 0..KILLS {
         let mut child = home.spawn();
         // The time is the point: the instant of the kill.
-        std::thread::sleep(Duration::from_micros(random(&mut seed, 500_000)));
+        std::thread::sleep(Duration::from_micros(random(seed, 500_000)));
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -78,7 +78,10 @@ fn when_the_tokens_of_the_day_are_used_up_nothing_is_asked_and_everything_is_kep
     assert_eq!(said.count(), 1, "{told:?}");
     let asked = server.asked("worker").len() + server.asked("teller").len();
     assert!((3..=4).contains(&asked), "{asked}");
-    assert_eq!(home.names("worker/queue").len(), 1);
+    let waiting = home.names("worker/queue");
+    assert_eq!(waiting.len(), 1);
+    let task = home.json(&format!("worker/queue/{}", waiting[0]));
+    assert_eq!(task["attempts"], 0);
     // A new start does not begin to count again.
     assert!(spending::spent(&home.state, Timestamp::now()).unwrap() >= 300);
     assert_eq!(home.run().status.code(), Some(1));

@@ -196,7 +196,16 @@ fn values_of_secrets_reach_neither_model_nor_result() {
     home.karyi = std::mem::replace(&mut home.karyi, crate::harness::Karyi::new())
         .env("KARYI_VAR_TOKEN", value);
     let id = home.plan("echo $KARYI{TOKEN} | tee got | rev", None, None);
+    let typed = format!("my token is {value}");
+    karyi_tasks::inbox::add(&home.state, &typed, jiff::Timestamp::now()).unwrap();
     home.run_well();
+    let history = fs::read_to_string(home.path("history.jsonl")).unwrap();
+    assert!(history.contains("my token is $KARYI{TOKEN}"), "{history}");
+    let log = fs::read_to_string(home.path("log.jsonl")).unwrap();
+    assert!(!history.contains(value) && !log.contains(value));
+    for asked in server.asked("teller") {
+        assert!(!asked.messages.concat().contains(value));
+    }
     assert_eq!(
         fs::read_to_string(home.karyi.work().join("got"))
             .unwrap()

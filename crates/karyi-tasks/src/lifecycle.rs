@@ -103,6 +103,31 @@ fn count(
     written.map(|()| claimed)
 }
 
+/// Puts a claimed task back into its queue, and does not count the attempt.
+///
+/// # Errors
+/// `not_found` when the task does not run, or the system fails.
+pub fn put_back(state: &StateDirectory, role: TaskRole, task: &Task) -> Result<(), ToolError> {
+    let _lock = state.lock()?;
+    let folders = state.role(role);
+    if !folders.running.has(&task.id)? {
+        return Err(not_running(&task.id));
+    }
+    let uncounted = Task {
+        attempts: task.attempts.saturating_sub(1),
+        started_at: None,
+        ..task.clone()
+    };
+    folders.running.write(&uncounted)?;
+    folders.running.move_to(&task.id, &folders.queue)?;
+    Ok(())
+}
+
+fn not_running(id: &TaskId) -> ToolError {
+    let message = format!("expected a running task, found none with the id {id}");
+    ToolError::new(ErrorCode::NotFound, message).with_hint("see `karyi tasks`")
+}
+
 /// Ends the work on a claimed task; what a Planner staged is real then.
 ///
 /// # Errors
@@ -117,11 +142,7 @@ pub fn finish(
     let lock = state.lock()?;
     let folders = state.role(role);
     if !folders.running.has(&task.id)? {
-        let message = format!(
-            "expected a running task, found none with the id {}",
-            task.id
-        );
-        return Err(ToolError::new(ErrorCode::NotFound, message).with_hint("see `karyi tasks`"));
+        return Err(not_running(&task.id));
     }
     let ending = match ending {
         Ending::TimedOut(_) | Ending::Failed(..) if is_stopped(state, role, &task.id)? => {

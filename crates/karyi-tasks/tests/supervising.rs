@@ -3,10 +3,11 @@
 use std::fs;
 use std::time::Duration;
 
-use karyi_tasks::lifecycle::Finish;
+use karyi_tasks::lifecycle::{Finish, put_back};
 use karyi_tasks::pauses::Pauses;
 use karyi_tasks::spending::{spend, spent};
 use karyi_tasks::state_directory::StateDirectory;
+use karyi_tasks::task::TaskRole;
 use karyi_tasks::task_result::{Ending, FailureReason};
 
 use crate::harness::Home;
@@ -29,6 +30,18 @@ fn the_pause_of_a_failed_task_is_a_setting() {
     assert_eq!(home.claim(), None);
     home.now = again;
     assert_eq!(home.claim().unwrap().attempts, 2);
+}
+
+#[test]
+fn a_task_that_is_put_back_has_not_run() {
+    let mut home = Home::new();
+    let id = home.plan("try", None);
+    let task = home.claim().unwrap();
+    put_back(&home.state, TaskRole::Worker, &task).unwrap();
+    assert_eq!(home.json(&format!("worker/queue/{id}.json"))["attempts"], 0);
+    let gone = put_back(&home.state, TaskRole::Worker, &task).unwrap_err();
+    assert_eq!(gone.code.as_str(), "not_found");
+    assert_eq!(home.claim(), Some(task));
 }
 
 #[test]
