@@ -74,8 +74,10 @@ impl NamedHost {
             return false;
         }
         let lower = url.path().to_ascii_lowercase();
-        // A server may take these as separators, and leave the path again.
-        let is_hidden = lower.contains("%2f") || lower.contains("%5c");
+        // A server may take these as separators, or drop what follows them, and leave the path again.
+        let is_hidden = ["%2f", "%5c", ";", "%3b"]
+            .iter()
+            .any(|sign| lower.contains(sign));
         let found = segments(url);
         self.path.is_empty()
             || !is_hidden
@@ -85,7 +87,8 @@ impl NamedHost {
 }
 
 fn segments(url: &WebUrl) -> Vec<&str> {
-    url.path().trim_start_matches('/').split('/').collect()
+    let path = url.path();
+    path.strip_prefix('/').unwrap_or(path).split('/').collect()
 }
 
 impl fmt::Display for UrlRule {
@@ -147,8 +150,13 @@ mod tests {
             check(rule, "https://h/v1/tasks/%2e%2e/users", false);
             check(rule, "https://h/v1/tasks/..%2fusers", false);
             check(rule, "https://h/v1/tasks/..%5Cusers", false);
+            check(rule, "https://h/v1/tasks/..;/users", false);
+            check(rule, "https://h/v1/tasks/..%3Bx/users", false);
+            check(rule, "https://h/v1/tasks;x", false);
+            check(rule, "https://h//v1/tasks", false);
         }
         check("https://h", "https://h/a%2fb", true);
+        check("https://h", "https://h//a;b", true);
     }
 
     #[test]
