@@ -36,20 +36,44 @@ pub fn query_text(query: &str) -> String {
     }
 }
 
-/// Finds the entries that equal a query, else those that contain it. Case and the amount of white space do not count.
+/// Finds the entry of which a query is the whole line; else the entries whose text equals the query, else those that
+/// contain it. Of entries with the same text it is the oldest. Case and the amount of white space do not count.
 #[must_use]
 pub fn find(entries: &[TodoEntry], query: &str) -> TodoMatch {
-    let query = folded(query);
+    let copied = TodoEntry::parse(query.trim());
+    let is_copied = |entry: &TodoEntry| {
+        copied.as_ref().is_some_and(|copied| {
+            (&copied.created_at, &copied.chat_id) == (&entry.created_at, &entry.chat_id)
+                && folded(&copied.content) == folded(&entry.content)
+        })
+    };
+    if let Some(index) = entries.iter().position(is_copied) {
+        return TodoMatch::One(index);
+    }
+    let query = folded(&query_text(query));
     let texts: Vec<String> = entries.iter().map(|entry| folded(&entry.content)).collect();
     let matching = |is_match: &dyn Fn(&String) -> bool| {
         let found = texts.iter().enumerate().filter(|(_, text)| is_match(text));
         found.map(|(index, _)| index).collect::<Vec<usize>>()
     };
     let equal = matching(&|text| *text == query);
-    match equal.is_empty() {
-        true => TodoMatch::of(matching(&|text| text.contains(&query))),
-        false => TodoMatch::of(equal),
-    }
+    let found = match equal.is_empty() {
+        true => matching(&|text| text.contains(&query)),
+        false => equal,
+    };
+    oldest_of_equal(entries, &found).map_or_else(|| TodoMatch::of(found), TodoMatch::One)
+}
+
+/// Returns the oldest of some entries when they are the same duty, written twice.
+fn oldest_of_equal(entries: &[TodoEntry], found: &[usize]) -> Option<usize> {
+    let found = found
+        .iter()
+        .filter_map(|index| Some((*index, entries.get(*index)?)));
+    let (oldest, first) = found.clone().min_by_key(|(_, entry)| &entry.created_at)?;
+    let is_same = |(_, entry): (usize, &TodoEntry)| {
+        (&entry.content, &entry.chat_id) == (&first.content, &first.chat_id)
+    };
+    found.into_iter().all(is_same).then_some(oldest)
 }
 
 fn folded(text: &str) -> String {
@@ -171,6 +195,22 @@ mod tests {
         check("Call Ann", TodoMatch::Several(vec![2, 3]));
         check("milk", TodoMatch::Nothing);
         assert_eq!(find(&[], "x"), TodoMatch::Nothing);
+    }
+
+    #[test]
+    fn of_the_same_duty_the_copied_line_wins_or_the_oldest() {
+        let mut list = entries(&["Buy milk", "Buy milk", "Buy milk for Ann"]);
+        list[0].created_at = "2026-02-04 08:30".to_owned();
+        let check = |list: &[TodoEntry], query: &str, expected: TodoMatch| {
+            assert_eq!(find(list, query), expected, "{query}");
+        };
+        check(&list, &list[0].line(), TodoMatch::One(0));
+        check(&list, &list[1].line(), TodoMatch::One(1));
+        check(&list, "buy  milk", TodoMatch::One(1));
+        check(&list, "milk", TodoMatch::Several(vec![0, 1, 2]));
+        list[0].chat_id = Some("tg:1".to_owned());
+        check(&list, "buy milk", TodoMatch::Several(vec![0, 1]));
+        check(&list, &list[0].line(), TodoMatch::One(0));
     }
 
     #[test]

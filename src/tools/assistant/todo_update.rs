@@ -42,7 +42,7 @@ pub struct Args {
     #[schemars(extend("enum" = ["add", "complete"], "x-karyi" = {"missing": "action is required", "misfit": "invalid action:"}))]
     pub action: String,
     /// To add: the text of the entry. To complete: words that tell which entry is done.
-    #[schemars(extend("x-karyi" = {"raw": true, "missing": "content is required"}))]
+    #[schemars(extend("x-karyi" = {"raw": true, "missing": "content is required", "misfit": "content is required"}))]
     pub content: Template,
     /// To add: the people in the text, such as speaker and addressee; may be empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -419,7 +419,7 @@ impl<'a> Work<'a> {
             return Err(no_match().with_hint("TODO.md has no open entry"));
         }
         let found = match self.asker() {
-            None => todo_match::find(&open, &query),
+            None => todo_match::find(&open, content),
             Some(asker) => {
                 let near = todo_match::nearest(&open, &query, limits::MAX_ASKED_ENTRIES);
                 let items: Vec<&TodoEntry> =
