@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::references;
 use super::tokens::{StartTag, Token, Tokens};
@@ -20,8 +21,11 @@ pub struct SearchHit {
 }
 
 /// Answer that is no list of results: a question whether the reader is a program, or another page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoResultList;
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NoResultList {
+    /// Engines that a server of SearXNG asked in vain.
+    pub unresponsive: Vec<String>,
+}
 
 /// Reads DuckDuckGo's page. Advertisements are left out.
 ///
@@ -38,7 +42,7 @@ pub fn read_duckduckgo(html: &str, url: &WebUrl) -> Result<Vec<SearchHit>, NoRes
     }
     match reader.is_list {
         true => Ok(reader.hits),
-        false => Err(NoResultList),
+        false => Err(NoResultList::default()),
     }
 }
 
@@ -129,12 +133,16 @@ fn target(reference: &str, page: &WebUrl) -> Option<WebUrl> {
 #[derive(Deserialize)]
 struct SearxngAnswer {
     results: Vec<SearxngResult>,
+    /// Engines without an answer, each a list of its name and a reason.
+    #[serde(default)]
+    unresponsive_engines: Vec<Value>,
 }
 
 /// Result of SearXNG.
 #[derive(Deserialize)]
 struct SearxngResult {
-    url: String,
+    #[serde(default)]
+    url: Option<String>,
     #[serde(default)]
     title: Option<String>,
     #[serde(default)]
@@ -144,12 +152,21 @@ struct SearxngResult {
 /// Reads SearXNG's JSON.
 ///
 /// # Errors
-/// It is no list of results: many servers permit their pages only.
+/// It is no list of results: many servers permit their pages only. Or it is empty because engines did not answer.
 pub fn read_searxng(json: &str) -> Result<Vec<SearchHit>, NoResultList> {
-    let answer: SearxngAnswer = serde_json::from_str(json).map_err(|_| NoResultList)?;
+    let answer: SearxngAnswer = serde_json::from_str(json).map_err(|_| NoResultList::default())?;
+    if answer.results.is_empty() && !answer.unresponsive_engines.is_empty() {
+        let name = |engine: &Value| {
+            let name = engine.get(0).unwrap_or(engine).as_str()?;
+            Some(one_line(name).chars().take(40).collect())
+        };
+        let unresponsive = answer.unresponsive_engines.iter().filter_map(name).take(10);
+        let unresponsive = unresponsive.collect();
+        return Err(NoResultList { unresponsive });
+    }
     let hit = |found: SearxngResult| {
         // A result of another kind, such as a magnet link, is none.
-        let url = WebUrl::parse(&found.url).ok()?.to_string();
+        let url = WebUrl::parse(&found.url?).ok()?.to_string();
         let title = one_line(&found.title.unwrap_or_default());
         let snippet = one_line(&found.content.unwrap_or_default());
         Some(SearchHit {
@@ -222,7 +239,7 @@ mod tests {
             "<html><body><a href=/x>changed</a></body></html>",
             "{}",
         ] {
-            assert_eq!(page(html), Err(NoResultList), "{html}");
+            assert_eq!(page(html), Err(NoResultList::default()), "{html}");
         }
     }
 
@@ -252,14 +269,14 @@ mod tests {
         ];
         assert_eq!(read_searxng(json), Ok(expected.to_vec()));
         assert_eq!(read_searxng(r#"{"results": []}"#), Ok(vec![]));
-        for json in [
-            "",
-            "{}",
-            "[]",
-            "<html>",
-            r#"{"results": [{"title": "no url"}]}"#,
-        ] {
-            assert_eq!(read_searxng(json), Err(NoResultList), "{json}");
+        for json in ["", "{}", "[]", "<html>"] {
+            assert_eq!(read_searxng(json), Err(NoResultList::default()), "{json}");
         }
+        // An instant answer has no URL.
+        let json = r#"{"results": [{"title": "no url"}, {"url": "https://a/", "title": "A"}]}"#;
+        assert_eq!(read_searxng(json), Ok(vec![hit("A", "https://a/", "")]));
+        let json = r#"{"results": [], "unresponsive_engines": [["google", "CAPTCHA"], "bing"]}"#;
+        let unresponsive = vec!["google".to_owned(), "bing".to_owned()];
+        assert_eq!(read_searxng(json), Err(NoResultList { unresponsive }));
     }
 }

@@ -24,6 +24,7 @@ pub struct WebSearch;
 #[serde(deny_unknown_fields)]
 pub struct Args {
     /// Words to search for.
+    #[schemars(extend("x-karyi" = {"missing": "missing required param: q"}))]
     pub q: Template,
     /// Most results; more than 20 means 20.
     #[schemars(range(min = 1))]
@@ -185,7 +186,11 @@ async fn ask(query: &str, settings: &WebSettings) -> Result<Vec<SearchHit>, Tool
         .client
         .send(request, &settings.guard, Redirects::Followed)
         .await;
-    let response = response.map_err(|error| failure(&error))?;
+    let response = response.map_err(|error| match &error.redirect {
+        Some(_) => failure(&error)
+            .with_hint("ask the user to set tools.web_search.base_url to the engine's page"),
+        None => failure(&error),
+    })?;
     let status = response.status();
     if WALL_STATUSES.contains(&status) {
         return Err(blocked(
@@ -225,7 +230,15 @@ async fn read(
         SearchEngine::DuckDuckGo => search::read_duckduckgo(&text, url),
         SearchEngine::Searxng => search::read_searxng(&text),
     };
-    found.map_err(|NoResultList| blocked(engine, "its answer has no list of results"))
+    found.map_err(
+        |NoResultList { unresponsive }| match unresponsive.is_empty() {
+            true => blocked(engine, "its answer has no list of results"),
+            false => {
+                let names = unresponsive.join(", ");
+                blocked(engine, &format!("these engines did not answer: {names}"))
+            }
+        },
+    )
 }
 
 fn blocked(engine: SearchEngine, why: &str) -> ToolError {
