@@ -378,6 +378,8 @@ pub struct ToolError {
     pub message: String,
     /// Next step for the reader.
     pub hint: String,
+    /// True when the hint quotes text of a file, in which placeholders are characters like others.
+    pub is_hint_quoted: bool,
     /// Names of secrets it is about, for programs that read reports.
     pub names: Vec<String>,
 }
@@ -390,6 +392,7 @@ impl ToolError {
             code,
             message: message.into(),
             hint: code.hint().into(),
+            is_hint_quoted: false,
             names: Vec::new(),
         }
     }
@@ -406,6 +409,15 @@ impl ToolError {
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self
+    }
+
+    /// Replaces the hint by one that quotes text of a file.
+    #[must_use]
+    pub fn with_quoting_hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            is_hint_quoted: true,
+            ..self.with_hint(hint)
+        }
     }
 
     /// Names the tool it is an error of, where the standard hint leaves that open.

@@ -62,7 +62,7 @@ pub(super) fn describe(
             let closest = with_cut(closest, searched_lines);
             let hint = better_hint(edit, pair, before, original);
             let hint = hint.map_or(closest, str::to_owned);
-            error.with_hint(hint)
+            error.with_quoting_hint(hint)
         }
         MatchErrorKind::AmbiguousAsWritten { lines, total } => {
             let what = format!(

@@ -38,6 +38,7 @@ pub(super) fn combine(mut errors: Vec<ToolError>) -> Option<ToolError> {
         let (code, message) = (error.code.as_str(), &error.message);
         first.message += &format!("; {number}. {message} ({code})");
         hint += &format!("\n{number}. {}", error.hint.trim_end());
+        first.is_hint_quoted |= error.is_hint_quoted;
     }
     if count > MAX_LISTED {
         first.message += &format!("; and {} more", count - MAX_LISTED);

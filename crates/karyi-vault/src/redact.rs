@@ -200,11 +200,15 @@ impl Redactor {
         }
     }
 
-    /// Masks an error of a tool, which may repeat any text.
+    /// Masks an error of a tool, whose message may repeat any text. The placeholders of its hint are to be written as they
+    /// stand, unless it quotes text of a file.
     #[must_use]
     pub fn redact_error(&self, mut error: ToolError) -> Redacted<ToolError> {
         self.redact_in(&mut error.message);
-        self.redact_in(&mut error.hint);
+        match error.is_hint_quoted {
+            true => self.redact_in(&mut error.hint),
+            false => self.redact_in_again(&mut error.hint),
+        }
         Redacted::new(error)
     }
 

@@ -31,6 +31,7 @@ impl Redactable for Outcome {
             code: _,
             message,
             hint,
+            is_hint_quoted: _,
             names: _,
         }) = error
         {

@@ -6,6 +6,7 @@ mod lines;
 mod streams;
 
 use super::*;
+use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::secret::{SecretName, SecretValue};
 
@@ -281,6 +282,22 @@ fn literal_placeholders_are_escaped() {
     }
     // `$$KARYI{K}` would be read as the literal.
     check(&[("K", T)], &format!("${T}"), "$[KARYI:K:part]");
+}
+
+#[test]
+fn a_hint_shows_what_is_to_be_written() {
+    let redactor = Redactor::new(&secrets(&[]));
+    for code in ErrorCode::ALL {
+        let error = redactor
+            .redact_error(ToolError::new(*code, ""))
+            .into_inner();
+        assert_eq!(error.hint, code.hint());
+    }
+    let quoting = ToolError::new(ErrorCode::FindNotFound, "").with_quoting_hint("a $KARYI{A}");
+    assert_eq!(
+        redactor.redact_error(quoting).into_inner().hint,
+        "a $$KARYI{A}"
+    );
 }
 
 #[test]
