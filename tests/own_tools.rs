@@ -3,6 +3,7 @@
 mod bash;
 mod duties;
 mod files;
+mod sending;
 mod web;
 
 use serde_json::Value;

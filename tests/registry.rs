@@ -351,7 +351,6 @@ const OF_THE_REPORT: &[&str] = &[
     "output_file",
     "output_file_complete",
     "output_file_problem",
-    "title",
 ];
 
 #[test]

@@ -367,16 +367,7 @@ fn below(text: &str) -> String {
 }
 
 /// Fields whose content is already in the heading or the ending, or that only a model needs.
-const HIDDEN: &[&str] = &[
-    "exit_code",
-    "cwd",
-    "echo",
-    "name",
-    "key",
-    "title",
-    "label",
-    "hint",
-];
+const HIDDEN: &[&str] = &["exit_code", "cwd", "echo", "name", "key", "label", "hint"];
 
 /// Lists that the heading describes.
 const FILES: &[&str] = &["files", "searches"];
@@ -506,12 +497,18 @@ impl<W: Write> Style for TextReport<W> {
         if is_quiet && !is_bad && !outcome.status.goes_on() {
             return Ok(());
         }
+        let mut fields = outcome.fields.clone();
         match call {
             Some(mut call) if call.is_live => self.end_of(&mut call.window, 0)?,
-            call => self.whole(call, outcome)?,
+            Some(call) => self.whole(Some(call), outcome)?,
+            None => {
+                self.whole(None, outcome)?;
+                // It is in the heading.
+                fields.remove("title");
+            }
         }
         self.end_line()?;
-        self.fields(&outcome.fields)?;
+        self.fields(&fields)?;
         self.repairs(&outcome.repairs)?;
         self.ending(outcome)?;
         self.show_next()?;

@@ -202,6 +202,12 @@ impl WebSettings {
 #[must_use]
 pub fn failure(error: &NetError) -> ToolError {
     let (code, hint) = match error.kind {
+        NetErrorKind::Refused | NetErrorKind::Address if error.redirect.is_some() => (
+            ErrorCode::UrlNotAllowed,
+            Some(
+                "three redirects are followed at most, to the same scheme, host and port: ask for the target itself",
+            ),
+        ),
         NetErrorKind::Address => (
             ErrorCode::BadArguments,
             Some("write the whole URL, as in https://example.com/page"),

@@ -6,10 +6,10 @@ use super::{karyi, run, run_in};
 use crate::harness::scripted_server::{Act, ScriptedServer, answer, send, signal, stream_head};
 use crate::harness::{Karyi, results};
 
-const CONFIG: &str = "../home/.config/karyi/config.toml";
+pub(super) const CONFIG: &str = "../home/.config/karyi/config.toml";
 
 /// A run whose guard names a server, with further settings.
-fn at(server: &ScriptedServer, more: &str) -> Karyi {
+pub(super) fn at(server: &ScriptedServer, more: &str) -> Karyi {
     let config = format!(
         "[guard]\nallow = [\"https://\", \"{}\"]\n{more}",
         server.url("")
@@ -17,7 +17,7 @@ fn at(server: &ScriptedServer, more: &str) -> Karyi {
     karyi().file(CONFIG, config)
 }
 
-fn fetch(url: &str, more: &str) -> String {
+pub(super) fn fetch(url: &str, more: &str) -> String {
     format!("<url_fetch url=\"{url}\" {more}/>")
 }
 
@@ -34,7 +34,7 @@ fn a_page_is_read_as_text() {
     let found = run_in(at(&server, ""), &fetch(&server.url("/a"), "")).remove(0);
     let expected = json!({
         "id": "1", "tool": "url_fetch", "status": "ok", "url": server.url("/a"), "method": "GET", "http_status": 200,
-        "content_type": "text/html", "page_title": "T", "bytes": html.len(), "untrusted": true,
+        "content_type": "text/html", "title": "T", "bytes": html.len(), "untrusted": true,
         "body": "# One\n\nGo on[1].", "links": [{"number": 1, "url": server.url("/b")}],
     });
     let mut found = found;
@@ -422,7 +422,7 @@ fn a_place_that_takes_no_file_is_refused_before_anything_is_sent() {
 }
 
 /// A run with the secret TOKEN, and a policy that narrows its use.
-fn with_secret(server: &ScriptedServer, value: &str, policy: &str, more: &str) -> Karyi {
+pub(super) fn with_secret(server: &ScriptedServer, value: &str, policy: &str, more: &str) -> Karyi {
     let host = server.address();
     at(server, more)
         .env("KARYI_VAR_TOKEN", value)
@@ -433,10 +433,10 @@ fn with_secret(server: &ScriptedServer, value: &str, policy: &str, more: &str) -
         )
 }
 
-const VALUE: &str = "wjalrXUtnFEMI-K7MDENG";
+pub(super) const VALUE: &str = "wjalrXUtnFEMI-K7MDENG";
 
 /// A call with a header, as JSON in XML.
-fn with_header(url: &str, header: &str) -> String {
+pub(super) fn with_header(url: &str, header: &str) -> String {
     format!("<url_fetch url=\"{url}\"><headers>{header}</headers></url_fetch>")
 }
 
@@ -531,7 +531,7 @@ fn a_sealed_secret_shows_the_status_alone() {
 }
 
 /// Settings of the profile `tasks` for a server.
-fn profile(server: &ScriptedServer, more: &str) -> String {
+pub(super) fn profile(server: &ScriptedServer, more: &str) -> String {
     format!(
         "[secrets]\nallow_profiles = [\"tasks\"]\n[auth_profiles.tasks]\nsecret = \"$KARYI{{TOKEN}}\"\n\
          allow.url_prefixes = [\"{}\"]\n{more}\n[auth_profiles.other]\nsecret = \"$KARYI{{TOKEN}}\"\n",

@@ -31,13 +31,30 @@ pub struct NetError {
     pub kind: NetErrorKind,
     /// Account of the failure.
     pub message: String,
+    /// True when the server may have got the request.
+    pub may_have_arrived: bool,
+    /// Redirect after which the exchange failed.
+    pub redirect: Option<Box<RedirectAnswer>>,
+}
+
+/// Answer that leads elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedirectAnswer {
+    /// Status.
+    pub status: u16,
+    /// Absolute URL that it leads to, if it is one with http or https.
+    pub location: Option<String>,
 }
 
 impl NetError {
-    /// Makes an error.
+    /// Makes an error of an exchange in which nothing was sent.
     #[must_use]
     pub fn new(kind: NetErrorKind, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { kind, message }
+        Self {
+            kind,
+            message: message.into(),
+            may_have_arrived: false,
+            redirect: None,
+        }
     }
 }

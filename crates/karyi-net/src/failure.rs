@@ -9,6 +9,32 @@ use crate::error::{NetError, NetErrorKind};
 
 /// Makes an error from a failed exchange with a host.
 pub(crate) fn translate(error: &reqwest::Error, host: &str) -> NetError {
+    NetError {
+        // Looking the name up, connecting and agreeing on keys come before the first byte of a request.
+        may_have_arrived: !error.is_connect(),
+        ..account(error, host)
+    }
+}
+
+/// Returns true when no program listens at the address.
+pub(crate) fn is_refused_connection(error: &reqwest::Error) -> bool {
+    // The last address that was tried may be one that the machine does not have.
+    let is_refusal = |cause: &io::Error| {
+        matches!(
+            cause.kind(),
+            io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::AddrNotAvailable
+                | io::ErrorKind::NetworkUnreachable
+        )
+    };
+    let causes = causes(error);
+    let mut causes = causes
+        .iter()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>());
+    error.is_connect() && causes.any(is_refusal)
+}
+
+fn account(error: &reqwest::Error, host: &str) -> NetError {
     let chain = causes(error);
     // The text of the outer errors has the whole URL.
     let cause = chain.last().map(ToString::to_string).unwrap_or_default();

@@ -19,7 +19,7 @@ mod web_client;
 mod web_url;
 
 pub use client::{ClientOptions, HttpClient, IdleConnections, ProxyUse, Timeouts};
-pub use error::{NetError, NetErrorKind};
+pub use error::{NetError, NetErrorKind, RedirectAnswer};
 pub use guard::{Guard, Lookup, NameSource, SystemNames, UrlRule};
 pub use request::{FormPart, HttpRequest};
 pub use response::HttpResponse;

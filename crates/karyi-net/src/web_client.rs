@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use karyi_core::limits;
@@ -11,8 +12,8 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Method, retry};
 
 use crate::client::USER_AGENT;
-use crate::error::{NetError, NetErrorKind};
-use crate::failure::{causes, translate};
+use crate::error::{NetError, NetErrorKind, RedirectAnswer};
+use crate::failure::{causes, is_refused_connection, translate};
 use crate::guard::{Guard, JudgingResolver, NameSource, PrivateAddress, Reach, SystemNames};
 use crate::request::invalid_header;
 use crate::response::HttpResponse;
@@ -27,6 +28,8 @@ pub struct WebRequest {
     headers: HeaderMap,
     body: Bytes,
     has_secret: bool,
+    /// Time in which a server on this machine may start to listen.
+    patience: Duration,
 }
 
 impl WebRequest {
@@ -41,13 +44,13 @@ impl WebRequest {
                 format!("unsupported method: {method}"),
             )
         })?;
-        let (headers, body, has_secret) = (HeaderMap::new(), Bytes::new(), false);
         Ok(Self {
             url,
             method,
-            headers,
-            body,
-            has_secret,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            has_secret: false,
+            patience: limits::LOCAL_START_TIME,
         })
     }
 
@@ -55,6 +58,13 @@ impl WebRequest {
     #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
+        self
+    }
+
+    /// Shortens the time in which a server on this machine may start to listen.
+    #[must_use]
+    pub fn patience(mut self, most: Duration) -> Self {
+        self.patience = self.patience.min(most);
         self
     }
 
@@ -171,24 +181,31 @@ impl WebClient {
         guard: &Guard,
         redirects: Redirects,
     ) -> Result<HttpResponse, NetError> {
-        let mut hops = 0;
+        let (mut hops, mut redirect) = (0, None);
         loop {
-            let response = self.exchange(&request, guard).await?;
+            let response = self.exchange(&request, guard).await;
+            let response = response.map_err(|error| after(redirect.take(), error))?;
             let Some(target) = location(&response).filter(|_| redirects == Redirects::Followed)
             else {
                 return Ok(response);
             };
-            if hops == limits::MAX_REDIRECTS {
-                return Err(refused(format!("stopped after {hops} redirects")));
-            }
-            hops += 1;
-            let url = request.url.join(target)?;
-            if !url.has_origin_of(&request.url) {
-                return Err(refused(
+            let url = request.url.join(target);
+            redirect = Some(Box::new(RedirectAnswer {
+                status: response.status(),
+                location: url.as_ref().ok().map(WebUrl::to_string),
+            }));
+            let next = match url {
+                _ if hops == limits::MAX_REDIRECTS => {
+                    Err(refused(format!("stopped after {hops} redirects")))
+                }
+                Ok(url) if !url.has_origin_of(&request.url) => Err(refused(
                     "redirect to different origin is not allowed".to_owned(),
-                ));
-            }
+                )),
+                url => url,
+            };
+            let url = next.map_err(|error| after(redirect.clone(), error))?;
             request = request.redirected(response.status(), url);
+            hops += 1;
         }
     }
 
@@ -211,11 +228,7 @@ impl WebClient {
             reach,
             is_encrypted: url.is_encrypted(),
         })?;
-        let sent = client
-            .request(request.method.clone(), url.url().clone())
-            .headers(request.headers.clone())
-            .body(request.body.clone());
-        let answer = sent.send().await.map_err(|error| {
+        let answer = attempts(&client, request).await.map_err(|error| {
             match causes(&error)
                 .into_iter()
                 .any(|cause| cause.is::<PrivateAddress>())
@@ -258,6 +271,36 @@ impl WebClient {
         clients.push((transport, client.clone()));
         Ok(client)
     }
+}
+
+/// Sends a request. While no program listens at a port of this machine it tries again: the server may be starting, and
+/// nothing was sent.
+async fn attempts(
+    client: &Client,
+    request: &WebRequest,
+) -> Result<reqwest::Response, reqwest::Error> {
+    let start = Instant::now();
+    loop {
+        let sent = client
+            .request(request.method.clone(), request.url.url().clone())
+            .headers(request.headers.clone())
+            .body(request.body.clone())
+            .send()
+            .await;
+        let has_time = start.elapsed() + limits::LOCAL_START_PAUSE < request.patience;
+        match sent {
+            Err(error)
+                if has_time && request.url.is_loopback() && is_refused_connection(&error) =>
+            {
+                tokio::time::sleep(limits::LOCAL_START_PAUSE).await;
+            }
+            sent => return sent,
+        }
+    }
+}
+
+fn after(redirect: Option<Box<RedirectAnswer>>, error: NetError) -> NetError {
+    NetError { redirect, ..error }
 }
 
 /// Returns the target of a redirect.

@@ -31,7 +31,7 @@ pub struct Bash;
 #[serde(deny_unknown_fields)]
 pub struct Args {
     /// The script.
-    #[schemars(extend("x-karyi" = {"child": "text"}))]
+    #[schemars(extend("x-karyi" = {"child": "text", "missing": "missing required param: cmd"}))]
     pub cmd: Template,
     /// Directory to run in; the session's by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]

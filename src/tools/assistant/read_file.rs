@@ -29,6 +29,7 @@ pub struct ReadFile;
 #[serde(deny_unknown_fields)]
 pub struct Args {
     /// File; `file_cache_dir/...` and `file_state_dir/...` are your own directories.
+    #[schemars(extend("x-karyi" = {"missing": "missing required param: path"}))]
     pub path: Template,
 }
 

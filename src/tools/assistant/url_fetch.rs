@@ -3,7 +3,8 @@
 //! All that can be refused is refused before anything is sent: the URL by the guard or the profile, the method, the
 //! body, the headers, the place of a download.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -22,7 +23,9 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::outcome::Status;
 use karyi_core::secret::{SecretValue, Template};
-use karyi_net::{Guard, HttpResponse, Redirects, WebRequest, WebUrl};
+use karyi_net::{
+    Guard, HttpResponse, NetError, NetErrorKind, RedirectAnswer, Redirects, WebRequest, WebUrl,
+};
 use karyi_vault::redact::Redacted;
 
 mod answer;
@@ -38,6 +41,7 @@ pub struct UrlFetch;
 #[serde(deny_unknown_fields)]
 pub struct Args {
     /// URL with http or https.
+    #[schemars(extend("x-karyi" = {"missing": "missing required param: url"}))]
     pub url: Template,
     /// `GET` (the default), `POST`, `PUT`, `PATCH` or `DELETE`.
     pub method: Option<String>,
@@ -128,7 +132,7 @@ pub struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub final_url: Option<Redacted>,
-    /// Target of a redirect that was not followed.
+    /// Absolute URL that a redirect leads to.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub location: Option<Redacted>,
@@ -156,7 +160,7 @@ pub struct AnswerParts {
     /// Title of a page.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    pub page_title: Option<Redacted>,
+    pub title: Option<Redacted>,
     /// Bytes of the body that were read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
@@ -365,33 +369,25 @@ impl Tool for UrlFetch {
         let file = file
             .map(|path| answer::destination(path.text(), context))
             .transpose()?;
+        let usual = context.settings.web.url_fetch.timeout;
+        let time = args.timeout_seconds.map_or(usual, Seconds::duration);
+        let time = context.time_left().map_or(time, |left| left.min(time));
+        let deadline = Deadline {
+            end: Instant::now() + time,
+            time,
+        };
         let output = Output {
             url: Some(context.redactor.redact_whole_again(plan.url.as_str())),
             method: Some(plan.method),
             ..Output::default()
         };
         let is_write = plan.method != "GET";
-        let usual = context.settings.web.url_fetch.timeout;
-        let time = args.timeout_seconds.map_or(usual, Seconds::duration);
-        let time = context.time_left().map_or(time, |left| left.min(time));
-        let exchange = exchange(plan, &args, context);
-        let late = |_| Err(late(time.as_secs_f64()));
-        let (head, body) = match tokio::time::timeout(time, exchange)
-            .await
-            .unwrap_or_else(late)
-        {
-            Ok(found) => found,
-            Err(error) if is_write && is_cut_off(error.code) => {
-                let hint = "the server may have done it: look before you send it again";
-                let output = Output {
-                    outcome: Some("unknown"),
-                    ..output
-                };
-                return Ok(finished(output, Some(error.with_hint(hint))));
-            }
-            Err(error) => return Err(error),
+        let response = match send(plan, &args, context, &deadline).await {
+            Ok(response) => response,
+            Err(failed) => return failed.told(output, is_write, &args, context),
         };
-        let problem = head.problem();
+        let head = Head::of(&response);
+        let mut problem = head.problem();
         if args.is_sealed {
             let output = Output {
                 http_status: Some(head.status),
@@ -399,33 +395,111 @@ impl Tool for UrlFetch {
             };
             return Ok(finished(output, problem));
         }
-        let output = head.fill(output, context);
-        let answer = match file.filter(|_| problem.is_none()) {
-            Some(file) => answer::save(file, &head, body, context.clone()).await?,
-            None => answer::show(&head, &body, context),
+        let file = file.filter(|_| problem.is_none());
+        let read = deadline.keep(read(response, &args, file.is_some(), context));
+        let answer = match read.await {
+            Ok(body) => match file {
+                Some(file) => answer::save(file, &head, body, context.clone()).await,
+                None => Ok(answer::show(&head, &body, context)),
+            },
+            Err(error) => Err(error),
         };
+        let answer = answer.unwrap_or_else(|error| {
+            problem = Some(error);
+            head.declared(context)
+        });
+        let output = head.fill(output, context);
         Ok(finished(Output { answer, ..output }, problem))
     }
 }
 
-/// Sends a request and reads its answer.
-async fn exchange(
+/// End of the time of a call.
+struct Deadline {
+    end: Instant,
+    time: Duration,
+}
+
+impl Deadline {
+    /// Ends work at the deadline.
+    async fn keep<T>(
+        &self,
+        work: impl Future<Output = Result<T, ToolError>>,
+    ) -> Result<T, ToolError> {
+        let work = tokio::time::timeout_at(self.end.into(), work).await;
+        work.unwrap_or_else(|_| {
+            let message = format!("url_fetch timed out after {}s", self.time.as_secs_f64());
+            Err(ToolError::new(ErrorCode::Timeout, message))
+        })
+    }
+}
+
+/// Request that got no answer, or none that it could follow.
+struct FailedRequest {
+    error: ToolError,
+    /// True when the server may have got the request.
+    may_have_arrived: bool,
+    redirect: Option<Box<RedirectAnswer>>,
+}
+
+impl FailedRequest {
+    /// Returns the result of a call: what is known of the answer, or that a change may have been made.
+    ///
+    /// # Errors
+    /// Nothing was sent, or only a request that changes nothing.
+    fn told(
+        self,
+        output: Output,
+        is_write: bool,
+        args: &Args,
+        context: &Context,
+    ) -> Result<Answer<Output>, ToolError> {
+        match self.redirect {
+            Some(redirect) => {
+                let http_status = Some(redirect.status);
+                let location = redirect.location.as_deref();
+                let location = location.map(|url| context.redactor.redact(url));
+                let output = match args.is_sealed {
+                    true => Output::default(),
+                    false => Output { location, ..output },
+                };
+                let output = Output {
+                    http_status,
+                    ..output
+                };
+                Ok(finished(output, Some(self.error)))
+            }
+            None if is_write && self.may_have_arrived => {
+                let outcome = Some("unknown");
+                let hint = "the server may have done it: look before you send it again";
+                let output = Output { outcome, ..output };
+                Ok(finished(output, Some(self.error.with_hint(hint))))
+            }
+            None => Err(self.error),
+        }
+    }
+}
+
+/// Sends a request; returns its answer, of which the head is read.
+async fn send(
     plan: RequestPlan,
     args: &Args,
     context: &Context,
-) -> Result<(Head, ReadBody), ToolError> {
-    let settings = &context.settings.web;
-    let client = &settings.client;
-    let response = client.send(plan.request, &plan.guard, plan.redirects).await;
-    let response = response.map_err(|error| failure(&error))?;
-    let head = Head::of(&response);
-    let is_saved = args.download_path.is_some() && response.is_success();
-    let (usual, most) = match args.download_path {
-        Some(_) => (limits::DOWNLOAD_BYTES, limits::DOWNLOAD_BYTES),
-        None => (settings.url_fetch.max_bytes, limits::MAX_FETCH_BYTES),
-    };
-    let most = args.max_bytes.unwrap_or(usual).min(most);
-    Ok((head, read(response, most, is_saved).await?))
+    deadline: &Deadline,
+) -> Result<HttpResponse, FailedRequest> {
+    let client = &context.settings.web.client;
+    let request = plan.request.patience(deadline.time);
+    let sent = client.send(request, &plan.guard, plan.redirects);
+    let sent = deadline.keep(async { Ok(sent.await) }).await;
+    let sent = sent.map_err(|error| FailedRequest {
+        error,
+        may_have_arrived: true,
+        redirect: None,
+    })?;
+    sent.map_err(|error| FailedRequest {
+        may_have_arrived: error.may_have_arrived,
+        error: refusal(&error, args.auth_profile.as_deref()),
+        redirect: error.redirect,
+    })
 }
 
 fn finished(output: Output, problem: Option<ToolError>) -> Answer<Output> {
@@ -447,7 +521,20 @@ struct ReadBody {
     is_cut: bool,
 }
 
-async fn read(response: HttpResponse, most: u64, is_saved: bool) -> Result<ReadBody, ToolError> {
+async fn read(
+    response: HttpResponse,
+    args: &Args,
+    is_saved: bool,
+    context: &Context,
+) -> Result<ReadBody, ToolError> {
+    let (usual, most) = match args.download_path {
+        Some(_) => (limits::DOWNLOAD_BYTES, limits::DOWNLOAD_BYTES),
+        None => {
+            let usual = context.settings.web.url_fetch.max_bytes;
+            (usual, limits::MAX_FETCH_BYTES)
+        }
+    };
+    let most = args.max_bytes.unwrap_or(usual).min(most);
     let most_bytes = usize::try_from(most).unwrap_or(usize::MAX);
     let (bytes, is_cut) = response
         .body_up_to(most_bytes)
@@ -462,13 +549,15 @@ async fn read(response: HttpResponse, most: u64, is_saved: bool) -> Result<ReadB
     Ok(ReadBody { bytes, is_cut })
 }
 
-fn late(seconds: f64) -> ToolError {
-    let message = format!("url_fetch timed out after {seconds}s");
-    ToolError::new(ErrorCode::Timeout, message)
-}
-
-fn is_cut_off(code: ErrorCode) -> bool {
-    matches!(code, ErrorCode::Timeout | ErrorCode::NetworkError)
+/// Returns the error of a request, with a hint at the rules that refuse it.
+fn refusal(error: &NetError, profile: Option<&str>) -> ToolError {
+    let made = failure(error);
+    match (profile, &error.redirect) {
+        (Some(id), None) if error.kind == NetErrorKind::Refused => made.with_hint(format!(
+            "leave auth_profile out, or ask the user to add the URL to auth_profiles.{id}.allow.url_prefixes"
+        )),
+        _ => made,
+    }
 }
 
 /// Request that may be sent.
@@ -498,6 +587,11 @@ fn plan(args: &Args, context: &Context) -> Result<RequestPlan, ToolError> {
             .map_err(|error| failure(&error))?;
     }
     let method = args.method()?;
+    if args.is_sealed && args.download_path.is_some() {
+        let message = "download_path is given, and of the answer to a sealed secret nothing but the status is kept";
+        return Err(ToolError::new(ErrorCode::PolicyDenied, message)
+            .with_hint("leave download_path out, or use another secret"));
+    }
     if args.body.is_some() && matches!(method, "GET" | "DELETE") {
         let message = "request body is only supported for POST/PUT/PATCH in url_fetch";
         return Err(ToolError::new(ErrorCode::BadArguments, message)
@@ -506,6 +600,11 @@ fn plan(args: &Args, context: &Context) -> Result<RequestPlan, ToolError> {
     let (guard, redirects) = match &args.auth_profile {
         Some(id) => profile_rules(id, args, (&url, method), settings)?,
         None => (settings.guard.clone(), settings.redirects),
+    };
+    // A change is sent to the URL that the call names, and sent once.
+    let redirects = match method {
+        "GET" => redirects,
+        _ => Redirects::Returned,
     };
     let request = WebRequest::new(method, url.clone()).map_err(|error| failure(&error))?;
     let request = with_headers(request, args, settings)?;
@@ -530,7 +629,8 @@ fn profile_rules(
     settings: &WebSettings,
 ) -> Result<(Guard, Redirects), ToolError> {
     let profile = settings.profile(id)?;
-    profile.guard.check(url).map_err(|error| failure(&error))?;
+    let checked = profile.guard.check(url);
+    checked.map_err(|error| refusal(&error, Some(id)))?;
     if !profile.methods.iter().any(|known| known == method) {
         let message = format!("method {method:?} not allowed by auth_profile {id:?}");
         let hint = format!("the profile allows {}", profile.methods.join(", "));
@@ -558,8 +658,14 @@ fn with_headers(
         );
         return Err(ToolError::new(ErrorCode::BadArguments, message));
     }
+    let mut names = BTreeSet::new();
     for (name, value) in given {
         headers::check(name, value)?;
+        if !names.insert(name.to_ascii_lowercase()) {
+            let message = format!("expected each header once, found {name} twice");
+            return Err(ToolError::new(ErrorCode::BadArguments, message)
+                .with_hint("the case of a header's name does not count: write it once"));
+        }
         request = set(request, name, value)?;
     }
     if let Some(added) = &args.added {

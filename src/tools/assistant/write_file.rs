@@ -30,6 +30,7 @@ pub struct WriteFile;
 #[serde(deny_unknown_fields)]
 pub struct Args {
     /// File below `file_cache_dir` (the default) or `file_state_dir`.
+    #[schemars(extend("x-karyi" = {"missing": "missing required param: path"}))]
     pub path: Template,
     /// `overwrite` (the default) or `append`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

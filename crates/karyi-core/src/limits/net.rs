@@ -36,6 +36,10 @@ pub const MODEL_TAIL_TIMEOUT: Duration = Duration::from_secs(2);
 pub const OLLAMA_CONTEXT: u64 = 32 << 10;
 /// Time in which a server of models on this machine must say that it is there.
 pub const LOCAL_SERVER_TIMEOUT: Duration = Duration::from_millis(300);
+/// Time in which a server on this machine that was just started may begin to listen.
+pub const LOCAL_START_TIME: Duration = Duration::from_secs(2);
+/// Pause before the next attempt to reach a server that was just started.
+pub const LOCAL_START_PAUSE: Duration = Duration::from_millis(50);
 /// Longest URL of a page, in bytes; servers and other clients take no longer ones.
 pub const MAX_URL_BYTES: usize = 8 << 10;
 /// Most redirects that are followed for one request.
@@ -52,6 +56,8 @@ pub const FETCH_BYTES: u64 = 512 << 10;
 pub const MAX_FETCH_BYTES: u64 = 16 << 20;
 /// Most bytes of a download, which is held in memory until it is whole.
 pub const DOWNLOAD_BYTES: u64 = 100 << 20;
+/// Longest name of a file that file systems take, in bytes.
+pub const MAX_FILE_NAME_BYTES: usize = 255;
 /// Most headers of a request: servers refuse more.
 pub const MAX_FETCH_HEADERS: usize = 50;
 /// Time limit of a `web_search`, unless the settings say otherwise.

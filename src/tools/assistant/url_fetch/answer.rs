@@ -9,6 +9,7 @@ use crate::tool::effect::PathBase;
 use crate::tools::assistant::write_file::Place;
 use crate::web::{charset, page};
 use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
 use karyi_files::change::Change;
 use karyi_files::transaction::Transaction;
 use karyi_net::{HttpResponse, WebUrl};
@@ -81,6 +82,15 @@ impl Head {
         }
     }
 
+    /// Returns what the head says of the body.
+    pub(super) fn declared(&self, context: &Context) -> AnswerParts {
+        let kind = self.content_type.as_deref();
+        AnswerParts {
+            content_type: kind.map(|kind| context.redactor.redact(kind)),
+            ..AnswerParts::default()
+        }
+    }
+
     /// Returns the kind of a body: by its declared type, or by its bytes where that says nothing.
     fn kind(&self, body: &[u8]) -> BodyKind {
         if self.is_packed {
@@ -147,13 +157,9 @@ pub(super) fn show(head: &Head, body: &ReadBody, context: &Context) -> AnswerPar
     let redactor = &context.redactor;
     let kind = head.kind(&body.bytes);
     let mut parts = AnswerParts {
-        content_type: head
-            .content_type
-            .as_deref()
-            .map(|kind| redactor.redact(kind)),
         bytes: Some(body.bytes.len() as u64),
         truncated: body.is_cut,
-        ..AnswerParts::default()
+        ..head.declared(context)
     };
     if kind == BodyKind::Binary {
         return parts;
@@ -167,7 +173,7 @@ pub(super) fn show(head: &Head, body: &ReadBody, context: &Context) -> AnswerPar
     let mut text = charset::decode(bytes, charset, kind == BodyKind::Page).into_owned();
     if let (BodyKind::Page, Ok(url)) = (kind, WebUrl::parse(&head.url)) {
         let page = page::read(&text, &url);
-        parts.page_title = page.title.map(|title| redactor.redact(&title));
+        parts.title = page.title.map(|title| redactor.redact(&title));
         let links = page.links.iter().enumerate();
         let link = |(at, url): (usize, &String)| Link {
             number: at + 1,
@@ -201,6 +207,14 @@ fn without_cut_character(bytes: &[u8]) -> &[u8] {
 pub(super) fn destination(path: &str, context: &Context) -> Result<Place, ToolError> {
     let place = Place::find(path, &[PathBase::Cache], context)?;
     let (_root, real) = place.open(context)?;
+    // A name in a directory that is yet to be made.
+    if real
+        .iter()
+        .any(|name| name.len() > limits::MAX_FILE_NAME_BYTES)
+    {
+        let error = std::io::Error::from(std::io::ErrorKind::InvalidFilename);
+        return Err(ToolError::from_io(Path::new(path), &error));
+    }
     // What stands there is read to know that it can be replaced.
     Change::read(Path::new(path), &real)?;
     Ok(place)
@@ -216,14 +230,9 @@ pub(super) async fn save(
     body: ReadBody,
     context: Context,
 ) -> Result<AnswerParts, ToolError> {
-    let content_type = head
-        .content_type
-        .as_deref()
-        .map(|kind| context.redactor.redact(kind));
     let parts = AnswerParts {
-        content_type,
         bytes: Some(body.bytes.len() as u64),
-        ..AnswerParts::default()
+        ..head.declared(&context)
     };
     blocking(move || {
         let (_root, real) = file.open(&context)?;
