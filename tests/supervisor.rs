@@ -1,7 +1,9 @@
 //! The tools of a supervisor's roles without a model, and the commands for people.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -486,4 +488,26 @@ fn a_planner_takes_back_what_it_staged() {
     assert_eq!(home.names("worker/queue"), [""; 0]);
     let listed = home.call("planner", "<list_tasks scope=\"queue\" role=\"worker\"/>");
     assert_eq!(listed["tasks"], json!([]));
+}
+
+#[test]
+fn the_log_is_followed() {
+    let home = Home::new();
+    let refused = || {
+        home.play("teller", "<get_recent_history count=\"1\"/>")
+            .exit(1)
+    };
+    refused();
+    let words = ["tasks", "tail", "--state-dir", home.state()];
+    let karyi = Karyi::with_args(&words);
+    let mut tail = karyi.command();
+    let mut tail = tail.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap();
+    let expected = "  tool_not_allowed  role=teller  tool=get_recent_history";
+    assert!(next().ends_with(expected));
+    refused();
+    assert!(next().ends_with(expected));
+    tail.kill().unwrap();
+    tail.wait().unwrap();
 }

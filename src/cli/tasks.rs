@@ -1,22 +1,24 @@
 //! `karyi tasks`: lists, shows, cancels and stops the tasks of a supervisor, whether it runs or not.
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::cli::supervisor_args::StateDirArgs;
 use crate::cli::{fail_as_given, print, say};
 use crate::render::paint::{safe_json, safe_line};
 use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::limits;
 use karyi_tasks::cancellation::{CancelReason, cancel, dependents};
 use karyi_tasks::lifecycle::stop;
 use karyi_tasks::listing::{ListOptions, TaskSummary, find, list};
 use karyi_tasks::question::{self, PendingQuestion};
 use karyi_tasks::state_directory::StateDirectory;
 use karyi_tasks::task_id::TaskId;
-use karyi_tasks::task_log;
+use karyi_tasks::task_log::{self, LogReader};
 
 const TASKS_HELP: &str = "\
 Exit status of cancel and stop: 0 when it was done, 1 when there was nothing to do.
@@ -62,6 +64,8 @@ enum TasksTopic {
         #[arg(value_name = "ID")]
         id: String,
     },
+    /// Show the last lines of the log, and those that follow until you interrupt
+    Tail,
 }
 
 /// Text or JSON, and the exit status.
@@ -88,6 +92,7 @@ fn run(args: &TasksArgs) -> Result<TaskReport, ToolError> {
         TasksTopic::Show { id } => show(&state, &TaskId::parse(&id)?, args.json),
         TasksTopic::Cancel { id } => cancel_one(&state, &TaskId::parse(&id)?, args.json),
         TasksTopic::Stop { id } => stop_one(&state, &TaskId::parse(&id)?, args.json),
+        TasksTopic::Tail => tail(&state, args.json),
     }
 }
 
@@ -194,6 +199,48 @@ fn cancel_one(state: &StateDirectory, id: &TaskId, is_json: bool) -> Result<Task
         }
     };
     Ok((text, ExitCode::from(u8::from(!is_done))))
+}
+
+/// Follows the log until nobody reads the output.
+fn tail(state: &StateDirectory, is_json: bool) -> Result<TaskReport, ToolError> {
+    let mut reader = LogReader::default();
+    let mut lines = reader.lines(state)?;
+    lines.drain(..lines.len().saturating_sub(limits::TASK_LOG_LINES));
+    loop {
+        let mut out = io::stdout().lock();
+        for line in &lines {
+            let shown = match is_json {
+                true => safe_json(line).into_owned(),
+                false => log_line(line),
+            };
+            if writeln!(out, "{shown}").is_err() {
+                return Ok((String::new(), ExitCode::SUCCESS));
+            }
+        }
+        if out.flush().is_err() {
+            return Ok((String::new(), ExitCode::SUCCESS));
+        }
+        drop(out);
+        std::thread::sleep(limits::TASK_LOG_STEP);
+        lines = reader.lines(state)?;
+    }
+}
+
+/// Returns a line of the log for people: time, event, and the other fields.
+fn log_line(line: &str) -> String {
+    let mut fields: Map<String, Value> = serde_json::from_str(line).unwrap_or_default();
+    let mut text = |name: &str| match fields.shift_remove(name) {
+        Some(Value::String(text)) => text,
+        _ => "?".to_owned(),
+    };
+    let mut shown = format!("{}  {}", text("timestamp"), text("event"));
+    for (name, value) in &fields {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        shown += &format!("  {name}={value}");
+    }
+    safe_line(&shown).into_owned()
 }
 
 fn stop_one(state: &StateDirectory, id: &TaskId, is_json: bool) -> Result<TaskReport, ToolError> {

@@ -318,6 +318,20 @@ impl StateFolder {
         Ok(bytes)
     }
 
+    /// Reads a file from a place on; nothing when there is no file.
+    pub(crate) fn read_from(&self, name: &str, start: u64) -> Result<Vec<u8>, ToolError> {
+        let mut file = match self.open_file(name) {
+            Ok((file, _)) => file,
+            Err(ReadFailure::Missing) => return Ok(Vec::new()),
+            Err(failure) => return Err(self.failure(name, failure)),
+        };
+        let failed = |error: io::Error| self.error(name, &error);
+        io::Seek::seek(&mut file, io::SeekFrom::Start(start)).map_err(failed)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        Ok(bytes)
+    }
+
     /// Makes the error of a file that cannot be read.
     pub(crate) fn failure(&self, name: &str, failure: ReadFailure) -> ToolError {
         match failure {

@@ -58,6 +58,34 @@ pub fn model_failure(state: &StateDirectory) -> Result<Option<String>, ToolError
     Ok(None)
 }
 
+/// Place in the log up to which its lines were read.
+#[derive(Debug, Default)]
+pub struct LogReader {
+    place: u64,
+}
+
+impl LogReader {
+    /// Returns the whole lines since the last call; those of a log that began anew meanwhile from its start on.
+    ///
+    /// # Errors
+    /// The system fails.
+    pub fn lines(&mut self, state: &StateDirectory) -> Result<Vec<String>, ToolError> {
+        let size = state.root.time_of(FILE).map_or(0, |time| time.size);
+        if size < self.place {
+            self.place = 0;
+        }
+        if size == self.place {
+            return Ok(Vec::new());
+        }
+        let bytes = state.root.read_from(FILE, self.place)?;
+        let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
+        let bytes = bytes.get(..whole).unwrap_or_default();
+        self.place += bytes.len() as u64;
+        let text = String::from_utf8_lossy(bytes);
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+}
+
 /// Renames `log.jsonl` to `log.1.jsonl`, that one to `log.2.jsonl`, and so on; the last one is removed.
 fn rotate(state: &StateDirectory) -> Result<(), ToolError> {
     let older = |number: usize| match number {

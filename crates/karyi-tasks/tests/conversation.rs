@@ -10,7 +10,7 @@ use karyi_tasks::memory::{self, MemoryKind};
 use karyi_tasks::question::{self, QuestionRequest};
 use karyi_tasks::settle::settle;
 use karyi_tasks::task_id::TaskId;
-use karyi_tasks::task_log::log;
+use karyi_tasks::task_log::{LogReader, log};
 use karyi_tasks::{inbox, teller_input};
 use serde_json::{Map, json};
 
@@ -372,6 +372,34 @@ fn what_is_remembered_is_found_at_once() {
         )
         .is_err()
     );
+}
+
+#[test]
+fn a_reader_of_the_log_follows_it_into_a_new_file() {
+    let home = Home::new();
+    let mut reader = LogReader::default();
+    let add = |event: &str| log(&home.state, home.now, event, Map::new()).unwrap();
+    let mut read = || {
+        let lines = reader.lines(&home.state).unwrap().into_iter();
+        let events = lines
+            .map(|line| serde_json::from_str::<serde_json::Value>(&line).unwrap()["event"].clone());
+        events.collect::<Vec<_>>()
+    };
+    assert_eq!(read(), [""; 0]);
+    add("one");
+    add("two");
+    assert_eq!(read(), ["one", "two"]);
+    assert_eq!(read(), [""; 0]);
+    add("three");
+    // A line that is being written.
+    let path = home.file("log.jsonl");
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, [&whole[..], b"{\"eve"].concat()).unwrap();
+    assert_eq!(read(), ["three"]);
+    assert_eq!(read(), [""; 0]);
+    fs::remove_file(&path).unwrap();
+    add("four");
+    assert_eq!(read(), ["four"]);
 }
 
 #[test]

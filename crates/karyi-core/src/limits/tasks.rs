@@ -62,6 +62,10 @@ pub const HISTORY_TAIL_BYTES: u64 = 4 << 20;
 pub const MAX_TASK_LOG_BYTES: u64 = 10 << 20;
 /// Bytes from the end of the log in which the last failure of a model is looked up.
 pub const TASK_LOG_TAIL_BYTES: u64 = 64 << 10;
+/// Lines of the log that are shown before those that follow.
+pub const TASK_LOG_LINES: usize = 20;
+/// Pause between two looks at a log that is followed: a person reads it.
+pub const TASK_LOG_STEP: Duration = Duration::from_millis(200);
 /// Most files of the log.
 pub const MAX_TASK_LOG_FILES: usize = 10;
 /// Longest passage of memory, in characters.
