@@ -23,9 +23,11 @@ const ENTRIES: usize = 10_000;
 fn main() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    std::fs::create_dir_all(home.join("config")).unwrap();
+    for name in ["home/config", "work"] {
+        std::fs::create_dir_all(home.join(name)).unwrap();
+    }
     let settings = "[tools.todo_update]\nwithout_model = true\n";
-    std::fs::write(home.join("config/config.toml"), settings).unwrap();
+    std::fs::write(home.join("home/config/config.toml"), settings).unwrap();
     let mut gate = gate::Gate::default();
     let bash = median(home, "<bash><cmd>true</cmd></bash>");
     let command = median(home, "<command>true</command>");
@@ -64,7 +66,7 @@ fn main() {
 
 /// Returns the milliseconds of an entry that is added to a long TODO file.
 fn duty(home: &Path) -> f64 {
-    let state = home.join("assistant/state");
+    let state = home.join("home/assistant/state");
     std::fs::create_dir_all(&state).unwrap();
     let entry = |at: usize| format!("- [ ] [Created](2026-01-01 00:00) | Duty number {at}\n");
     let entries: String = (0..ENTRIES).map(entry).collect();
@@ -104,8 +106,8 @@ fn karyi(home: &Path, calls: &str) -> Command {
             "-c",
         ])
         .arg(format!("<tools>{calls}</tools>"))
-        .current_dir(home)
-        .env("KARYI_HOME", home)
+        .current_dir(home.join("work"))
+        .env("KARYI_HOME", home.join("home"))
         .stdin(Stdio::null());
     command
 }
@@ -114,8 +116,8 @@ fn karyi(home: &Path, calls: &str) -> Command {
 fn median(home: &Path, calls: &str) -> Duration {
     let mut times: Vec<Duration> = (0..RUNS)
         .map(|_| {
-            let _ = std::fs::remove_dir_all(home.join("assistant"));
-            let _ = std::fs::remove_dir_all(home.join("edited"));
+            let _ = std::fs::remove_dir_all(home.join("home/assistant"));
+            let _ = std::fs::remove_dir_all(home.join("work/edited"));
             let mut command = karyi(home, calls);
             command.stdout(Stdio::null()).stderr(Stdio::null());
             let start = Instant::now();
