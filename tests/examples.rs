@@ -79,6 +79,15 @@ fn duties() {
 }
 
 #[test]
+fn a_page() {
+    let karyi = Karyi::new().args(&["--tools", "core,assistant"]).file(
+        "../home/.config/karyi/config.toml",
+        "[guard]\nallow = [\"http://localhost:47813\"]\n",
+    );
+    check_in(karyi, "13-a-page", 2);
+}
+
+#[test]
 fn session_state() {
     check("02-session-state", 1);
 }
