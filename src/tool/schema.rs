@@ -389,6 +389,7 @@ fn attribute(property: &Property<'_>) -> AttributeRule {
     AttributeRule {
         name: property.name.into(),
         is_required: property.is_required,
+        missing: property.annotation("missing").map(str::to_owned),
     }
 }
 

@@ -272,6 +272,8 @@ fn numbers_of_a_body_keep_their_digits() {
 #[test]
 fn a_missing_argument_is_named_in_words() {
     for (call, words) in [
+        ("<read_file/>", "missing required param: path"),
+        ("<web_search/>", "missing required param: q"),
         ("<url_fetch/>", "missing required param: url"),
         ("<todo_update action=\"add\"/>", "content is required"),
     ] {

@@ -45,6 +45,7 @@ fn element(name: &str, attributes: &[&str], content: ContentRule) -> ElementRule
     let attribute = |word: &&str| AttributeRule {
         name: word.trim_end_matches('!').into(),
         is_required: word.ends_with('!'),
+        missing: None,
     };
     ElementRule {
         name: name.into(),

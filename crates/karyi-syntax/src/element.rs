@@ -426,7 +426,10 @@ impl<'r> Attributes<'r> {
         if is_bare && !is_empty && missing.name == "src" {
             return Ok(true);
         }
-        let message = format!("<{}> needs the attribute `{}`", self.name, missing.name);
+        let mut message = format!("<{}> needs the attribute `{}`", self.name, missing.name);
+        if let Some(words) = &missing.missing {
+            message = format!("{words}: {message}");
+        }
         let hint = format!("write <{} {}=\"...\">", self.name, missing.name);
         Err(self.fault(Code::MissingAttribute, message).with_hint(hint))
     }

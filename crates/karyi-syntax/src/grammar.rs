@@ -41,6 +41,8 @@ pub struct AttributeRule {
     /// True when it must be there. For [`ContentRule::Parameters`] the child element of the same
     /// name does as well.
     pub is_required: bool,
+    /// Words in front of the error that it is missing.
+    pub missing: Option<String>,
 }
 
 /// Allowed content of an element.

@@ -49,6 +49,8 @@ pub(super) struct Attribute {
     pub(super) name: Name,
     /// True when it must be there.
     pub(super) is_required: bool,
+    /// Words in front of the error that it is missing.
+    pub(super) missing: Option<String>,
 }
 
 /// Allowed content of an element.
@@ -300,6 +302,7 @@ fn attribute(name: &str, is_required: bool) -> Attribute {
     Attribute {
         name: name.into(),
         is_required,
+        missing: None,
     }
 }
 
@@ -320,7 +323,10 @@ fn rule(element: &ElementRule) -> Arc<Rule> {
     };
     let declared = element.attributes.iter();
     let mut attributes: Vec<Attribute> = declared
-        .map(|a| attribute(&a.name, a.is_required))
+        .map(|a| Attribute {
+            missing: a.missing.clone(),
+            ..attribute(&a.name, a.is_required)
+        })
         .collect();
     if let ContentRule::Parameters(parameters) = &element.content {
         for parameter in parameters {
