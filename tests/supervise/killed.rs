@@ -111,13 +111,14 @@ fn round(seed: &mut u64) {
     }
     expected.sort();
     assert_eq!(works.keys().cloned().collect::<Vec<_>>(), expected);
-    // No task was given to a model more than twice.
+    // No task was given to a model more than twice; one that was cut twice before that was given to none.
     for prompt in works.keys() {
         let asked = server.asked("worker");
         let runs = asked
             .iter()
-            .filter(|one| one.told().contains(&format!("\n{prompt}\n")));
-        assert!((1..=2).contains(&runs.count()), "{prompt}");
+            .filter(|one| one.told().contains(&format!("\n{prompt}\n")))
+            .count();
+        assert!(runs <= 2, "{prompt} ran {runs} times");
     }
     home.plan("after all", None, None);
     home.run_well();
