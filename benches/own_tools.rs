@@ -29,35 +29,28 @@ fn main() {
     let settings = "[tools.todo_update]\nwithout_model = true\n";
     std::fs::write(home.join("home/config/config.toml"), settings).unwrap();
     let mut gate = gate::Gate::default();
-    let bash = median(home, "<bash><cmd>true</cmd></bash>");
-    let command = median(home, "<command>true</command>");
+    let (bash, command) = medians(
+        home,
+        "<bash><cmd>true</cmd></bash>",
+        "<command>true</command>",
+    );
     println!("karyi run, one <bash>     {:>8.2} ms", ms(bash));
     println!("karyi run, one <command>  {:>8.2} ms", ms(command));
     gate.check("bash / command, whole runs", ratio(bash, command), ..=1.5);
-    let written = median(
-        home,
-        &calls(FILES, |at| {
-            format!("<write_file path=\"bench/{at}\"><content>\nsome text\n</content></write_file>")
-        }),
-    );
-    let edited = median(
-        home,
-        &calls(FILES, |at| {
-            format!(
-                "<edit><file src=\"edited/{at}\"><content>\nsome text\n</content></file></edit>"
-            )
-        }),
-    );
+    let writes = calls(FILES, |at| {
+        format!("<write_file path=\"bench/{at}\"><content>\nsome text\n</content></write_file>")
+    });
+    let edits = calls(FILES, |at| {
+        format!("<edit><file src=\"edited/{at}\"><content>\nsome text\n</content></file></edit>")
+    });
+    let (written, edited) = medians(home, &writes, &edits);
     println!("{FILES} x <write_file>        {:>8.2} ms", ms(written));
     println!("{FILES} x <edit>              {:>8.2} ms", ms(edited));
     gate.check("write_file / edit", ratio(written, edited), ..=1.2);
-    let refused = median(
-        home,
-        &calls(REFUSED, |at| {
-            format!("<url_fetch url=\"http://127.0.0.1:9/{at}\"/>")
-        }),
-    );
-    let nothing = median(home, "<read_file path=\"none\"/>");
+    let refusals = calls(REFUSED, |at| {
+        format!("<url_fetch url=\"http://127.0.0.1:9/{at}\"/>")
+    });
+    let (refused, nothing) = medians(home, &refusals, "<read_file path=\"none\"/>");
     let each = refused.saturating_sub(nothing).as_secs_f64() * 1000.0 / REFUSED as f64;
     gate.check("a refused url_fetch, ms", each, ..=1.0);
     gate.check("todo_update among 10,000, ms", duty(home), ..=10.0);
@@ -112,21 +105,24 @@ fn karyi(home: &Path, calls: &str) -> Command {
     command
 }
 
-/// Returns the median time of a run. What it wrote is removed before the next one.
-fn median(home: &Path, calls: &str) -> Duration {
-    let mut times: Vec<Duration> = (0..RUNS)
-        .map(|_| {
-            let _ = std::fs::remove_dir_all(home.join("home/assistant"));
-            let _ = std::fs::remove_dir_all(home.join("work/edited"));
-            let mut command = karyi(home, calls);
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            let start = Instant::now();
-            command.status().unwrap();
-            start.elapsed()
-        })
-        .collect();
-    times.sort();
-    times[RUNS / 2]
+/// Returns the median times of two runs, which take turns: the speed of a machine changes.
+fn medians(home: &Path, one: &str, other: &str) -> (Duration, Duration) {
+    let turns = (0..RUNS).map(|_| (time(home, one), time(home, other)));
+    let (mut ones, mut others): (Vec<Duration>, Vec<Duration>) = turns.unzip();
+    ones.sort();
+    others.sort();
+    (ones[RUNS / 2], others[RUNS / 2])
+}
+
+/// Returns the time of a run. What an earlier one wrote is removed before.
+fn time(home: &Path, calls: &str) -> Duration {
+    let _ = std::fs::remove_dir_all(home.join("home/assistant"));
+    let _ = std::fs::remove_dir_all(home.join("work/edited"));
+    let mut command = karyi(home, calls);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let start = Instant::now();
+    command.status().unwrap();
+    start.elapsed()
 }
 
 fn ms(time: Duration) -> f64 {
