@@ -22,6 +22,7 @@ use crate::cli::var::args::VarArgs;
 use crate::cli::vault::VaultFlags;
 use crate::reference::grammar::Notation;
 use crate::render::Format;
+#[cfg(feature = "serve")]
 use crate::tool::Seconds;
 
 /// A safe pair of hands for any language model: ToolsXML in, exact results out.

@@ -4,6 +4,7 @@ pub(super) mod args;
 mod output;
 mod role_conversations;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -130,13 +131,27 @@ impl Supervision {
         };
         let end = supervisor.run(duty, stop.cancel.clone()).await;
         watch.abort();
+        // On a terminal and with --json that was told as it happened.
+        let is_told = self.args.json || std::io::stderr().is_terminal();
+        let tell = |text: &str| {
+            if !is_told {
+                say(text);
+            }
+        };
         Ok(match end {
             SupervisorEnd::Idle => ExitCode::SUCCESS,
             SupervisorEnd::Stopped => {
                 ExitCode::from(stop.received.exit_code().unwrap_or(INTERRUPTED))
             }
-            SupervisorEnd::ModelFailed => ExitCode::from(NO_MODEL),
-            SupervisorEnd::TokensUsedUp | SupervisorEnd::Failed => ExitCode::from(STOPPED),
+            SupervisorEnd::ModelFailed => {
+                tell("the model failed, and messages wait; `karyi tasks` has the reason");
+                ExitCode::from(NO_MODEL)
+            }
+            SupervisorEnd::TokensUsedUp => {
+                tell("the tokens of this day (UTC) are used up, and work waits");
+                ExitCode::from(STOPPED)
+            }
+            SupervisorEnd::Failed => ExitCode::from(STOPPED),
         })
     }
 }

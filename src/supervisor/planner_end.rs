@@ -2,6 +2,7 @@
 
 use karyi_tasks::task_result::PlannerQuestion;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// End of a Planner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,15 +36,13 @@ impl PlannerEnd {
     /// # Errors
     /// It holds a status that cannot be read.
     pub fn read(message: &str) -> Result<Self, UnreadableEnd> {
-        let Some((before, object, after)) = object(message) else {
-            return Ok(Self::Done(message.trim().to_owned()));
+        let (before, object, after) = match status_object(message) {
+            StatusObject::None => return Ok(Self::Done(message.trim().to_owned())),
+            StatusObject::Unreadable(reason) => return Err(UnreadableEnd(reason)),
+            StatusObject::One(before, object, after) => (before, object, after),
         };
-        let has_status = object.contains("\"status\"");
-        let read: EndObject = match serde_json::from_str(object) {
-            Ok(read) => read,
-            Err(_) if !has_status => return Ok(Self::Done(message.trim().to_owned())),
-            Err(error) => return Err(UnreadableEnd(error.to_string())),
-        };
+        let read: EndObject =
+            serde_json::from_str(object).map_err(|error| UnreadableEnd(error.to_string()))?;
         let is_text = |text: &String| !text.trim().is_empty();
         match read.status.as_str() {
             "done" => {
@@ -70,16 +69,55 @@ impl PlannerEnd {
     }
 }
 
-/// Finds the JSON object, fenced or bare: the texts before and after it are without its fence.
-fn object(message: &str) -> Option<(&str, &str, &str)> {
-    let (start, end) = (message.find('{')?, message.rfind('}')?);
-    let object = message.get(start..=end)?;
-    let before = message.get(..start)?.trim_end();
-    let before = before.strip_suffix("json").unwrap_or(before);
-    let before = before.strip_suffix("```").unwrap_or(before);
-    let after = message.get(end + 1..)?.trim_start();
-    let after = after.strip_prefix("```").unwrap_or(after);
-    Some((before, object, after))
+/// JSON object with a status in a message.
+enum StatusObject<'a> {
+    /// There is none, and nothing that looks like one.
+    None,
+    /// The texts before and after it, without its fence, and the object.
+    One(&'a str, &'a str, &'a str),
+    /// There are several, or what looks like one is no JSON.
+    Unreadable(String),
+}
+
+/// Finds the JSON object that has a status, fenced or bare; other braces are text.
+fn status_object(message: &str) -> StatusObject<'_> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(start) = message.get(at..).and_then(|rest| rest.find('{')) {
+        let start = at + start;
+        let rest = message.get(start..).unwrap_or_default();
+        let mut objects = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        at = match objects.next() {
+            Some(Ok(object)) => {
+                let end = start + objects.byte_offset();
+                if object.get("status").is_some() {
+                    found.push((start, end));
+                }
+                end
+            }
+            _ => start + 1,
+        };
+    }
+    let looks_so = || {
+        let text = message.to_lowercase();
+        let mut parts = text.split("status").skip(1);
+        text.contains('{')
+            && parts.any(|rest| rest.trim_start_matches(['"', '\'', ' ']).starts_with(':'))
+    };
+    match found.as_slice() {
+        [(start, end)] => {
+            let before = message.get(..*start).unwrap_or_default().trim_end();
+            let before = before.strip_suffix("json").unwrap_or(before);
+            let before = before.strip_suffix("```").unwrap_or(before);
+            let after = message.get(*end..).unwrap_or_default().trim_start();
+            let after = after.strip_prefix("```").unwrap_or(after);
+            StatusObject::One(before, message.get(*start..*end).unwrap_or_default(), after)
+        }
+        [] if looks_so() => {
+            StatusObject::Unreadable("the object with `status` is no JSON".to_owned())
+        }
+        [] => StatusObject::None,
+        _ => StatusObject::Unreadable("several objects have a `status`".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -95,6 +133,14 @@ mod tests {
         check("Two tasks.", done("Two tasks."));
         check("", done(""));
         check("{\"status\":\"done\"}", done(""));
+        check(
+            "Use ${HOME} here. {\"status\":\"done\"}",
+            done("Use ${HOME} here."),
+        );
+        check(
+            "{\"a\":1} and {\"status\":\"done\"} {",
+            done("{\"a\":1} and\n{"),
+        );
         check("Two.\n```json\n{\"status\": \"done\"}\n```\n", done("Two."));
         check("the set {1, 2}", done("the set {1, 2}"));
         check("{\"other\": 1}", done("{\"other\": 1}"));
@@ -120,6 +166,9 @@ mod tests {
             "{\"status\":\"done\",}",
             "{\"status\": 1}",
             "{\"status\":\"done\"} {\"status\":\"failed\"}",
+            "{'status': 'needs_input', 'question': 'where?'}",
+            "{status: \"failed\"}",
+            "{\"Status\":\"failed\",\"error\":\"x\"}",
         ] {
             assert!(PlannerEnd::read(message).is_err(), "{message}");
         }

@@ -437,11 +437,14 @@ impl Supervisor {
         result: &SessionResult,
     ) -> Result<(), ToolError> {
         match result {
+            // What it said stands in the history, and the next session does not repeat it.
             SessionResult::ModelFailed(_) => {
                 self.teller_pause.begin();
-                return Ok(());
+                return self.announcer.tell_user();
             }
-            SessionResult::TokensUsedUp | SessionResult::Cancelled => return Ok(()),
+            SessionResult::TokensUsedUp | SessionResult::Cancelled => {
+                return self.announcer.tell_user();
+            }
             SessionResult::Done(_) | SessionResult::Asked => {}
             SessionResult::TimeIsUp => self.teller_failed("its time is up"),
             SessionResult::Stuck(reason) => self.teller_failed(reason),

@@ -91,7 +91,7 @@ fn count(
 ) -> Result<Task, ToolError> {
     let folders = state.role(role);
     let claimed = Task {
-        attempts: task.attempts + 1,
+        attempts: task.attempts.saturating_add(1),
         started_at: Some(now),
         not_before: None,
         ..task.clone()
