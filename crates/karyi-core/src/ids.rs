@@ -218,7 +218,8 @@ mod tests {
         let mut many = vec![0; limits::RANDOM_POOL_BYTES + 1];
         pool.take(&mut many).unwrap();
         assert!(
-            many.chunks(64)
+            // A part of one byte may be zero by chance.
+            many.chunks_exact(64)
                 .all(|part| part.iter().any(|byte| *byte != 0))
         );
     }
