@@ -101,6 +101,25 @@ impl Terminal {
         self
     }
 
+    /// Waits until one of two texts is on the screen; returns true for the first one.
+    #[track_caller]
+    pub fn expect_first(&mut self, one: &str, other: &str) -> bool {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            if self.seen.contains(one) {
+                return true;
+            }
+            if self.seen.contains(other) {
+                return false;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(left) {
+                Ok(bytes) => self.seen.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(error) => panic!("{error} before {one:?} or {other:?}: {:?}", self.seen),
+            }
+        }
+    }
+
     /// Returns what was seen so far.
     pub fn screen(&self) -> String {
         self.seen.clone()
