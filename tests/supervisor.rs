@@ -511,3 +511,30 @@ fn the_log_is_followed() {
     tail.kill().unwrap();
     tail.wait().unwrap();
 }
+
+#[test]
+fn values_in_conditions_are_masked_before_they_are_kept() {
+    let home = Home::new();
+    let condition = r#"{"type":"llm_eval","params":{"prompt":"is hunter2-hunter2 gone?"}}"#;
+    let call = format!(
+        "<schedule type=\"conditional\"><prompt>look</prompt><condition>{condition}</condition></schedule>"
+    );
+    let run = Karyi::new().args(&[
+        "--json",
+        "--vault",
+        "env",
+        "--role",
+        "planner",
+        "--state-dir",
+        home.state(),
+    ]);
+    let run = run.env("KARYI_VAR_TOKEN", "hunter2-hunter2");
+    let ran = run.stdin(format!("<tools>{call}</tools>")).run().exit(0);
+    let name = home.names("triggers").remove(0);
+    let kept = fs::read_to_string(home.path("triggers").join(name)).unwrap();
+    assert!(
+        kept.contains("is $KARYI{TOKEN} gone?"),
+        "{kept} {}",
+        ran.stdout()
+    );
+}

@@ -334,7 +334,12 @@ impl Judge<'_> {
         }
     }
 
-    /// Judges a request to a URL. A call whose URL is none fails by itself.
+    /// Returns true when a rule allows what a condition describes.
+    fn is_allowed(&self, is_meant: impl Fn(&Rule) -> bool) -> bool {
+        self.mode != Mode::ReadOnly && self.rules.allow.iter().any(is_meant)
+    }
+
+    /// Judges a request to a URL. A call without a valid URL fails by itself.
     fn request(&self, what: String, url: Option<&WebUrl>) -> Finding {
         let Some(host) = url.map(WebUrl::named_host) else {
             return Finding::Fine;
@@ -342,8 +347,7 @@ impl Judge<'_> {
         if let Some(finding) = self.by_rule(&what, |rule| rule.has_host(&host)) {
             return finding;
         }
-        let mut allowing = self.rules.allow.iter().filter(|rule| rule.has_host(&host));
-        if self.mode != Mode::ReadOnly && allowing.next().is_some() {
+        if self.is_allowed(|rule| rule.has_host(&host)) {
             return Finding::Fine;
         }
         self.asked(AskedPart {
@@ -365,14 +369,12 @@ impl Judge<'_> {
     /// Judges a change of a file in a directory of the assistant, which it cannot leave.
     fn own_file(&self, directory: &str, path: &str) -> Finding {
         let shown = format!("{directory}/{path}");
-        let place = Path::new("/").join(directory).join(path);
+        let place = without_dots(&Path::new("/").join(directory).join(path));
         let has_path = |rule: &&Rule| rule.has_path(&place, Path::new("/"));
         if let Some(finding) = self.by_rule(&shown, has_path) {
             return finding;
         }
-        let is_allowed =
-            self.mode != Mode::ReadOnly && self.rules.allow.iter().any(|rule| has_path(&rule));
-        if is_allowed || self.mode == Mode::Edits {
+        if self.is_allowed(|rule| has_path(&rule)) || self.mode == Mode::Edits {
             return Finding::Fine;
         }
         let rule = Rule::of_file(&format!("{directory}/**"));
@@ -407,7 +409,7 @@ impl Judge<'_> {
             }
         };
         let written = without_dots(&path);
-        // There a name leads elsewhere in each process.
+        // These paths lead to different files in different processes.
         if ["/proc", "/dev/fd"]
             .iter()
             .any(|place| written.starts_with(place))
@@ -426,7 +428,7 @@ impl Judge<'_> {
         let is_meant = |rule: &Rule| {
             rule.has_path(&path, project) && guarded.is_none_or(|name| rule.spells(name))
         };
-        let is_allowed = self.mode != Mode::ReadOnly && self.rules.allow.iter().any(is_meant);
+        let is_allowed = self.is_allowed(is_meant);
         let guarded = guarded.is_some();
         if is_allowed || self.mode == Mode::Edits && inside.is_some() && !guarded {
             return Finding::Fine;

@@ -40,7 +40,7 @@ impl Keyboard {
     /// Opens the keyboard, if the terminal is that of this process; must be called within a runtime. It is left alone
     /// until a call starts.
     pub(super) fn open(sessions: Arc<Sessions>, terminal_lock: TerminalLock) -> Option<Self> {
-        let terminal = tty::open().ok().filter(is_in_front)?;
+        let terminal = tty::open().ok().filter(|terminal| is_in_front(terminal))?;
         let (control, commands) = UnixStream::pair().ok()?;
         let (keys, typed) = mpsc::channel(limits::CHANNEL_DEPTH);
         let reader = KeyReader {

@@ -222,7 +222,7 @@ fn host_resources(
         secrets,
         names,
         recorder,
-        settings: config::tool_settings(),
+        settings: config::tool_settings()?,
     })
 }
 

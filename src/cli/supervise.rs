@@ -33,7 +33,7 @@ const INTERRUPTED: u8 = 130;
 /// Runs `karyi supervise`.
 pub(super) fn supervise(args: SuperviseArgs) -> ExitCode {
     if lacks_output() {
-        return fail("nothing can be told: standard output is closed");
+        return fail("nothing can be shown: standard output is closed");
     }
     match Supervision::prepare(args) {
         Ok(supervision) => supervision.run(),
@@ -56,8 +56,8 @@ impl Supervision {
         let settings = Settings::load().map_err(|error| fail_any(&error.into()))?;
         let Some(power) = args.worker.or_else(|| settings.worker_power()) else {
             return Err(fail(
-                "expected how much Workers may do: `--worker full` runs everything that they ask for, `--worker read-only` \
-                 what only reads; `karyi config set supervise.worker full` keeps it",
+                "choose what Workers may do: `--worker full` runs everything that they ask for, `--worker read-only` \
+                 what only reads; `karyi config set supervise.worker full` saves the choice",
             ));
         };
         if args.session.cwd.is_none() {

@@ -247,7 +247,7 @@ fn stop_one(state: &StateDirectory, id: &TaskId, is_json: bool) -> Result<TaskRe
     let is_done = stop(state, id)?;
     let text = match (is_json, is_done) {
         (true, _) => json!({"success": is_done}).to_string(),
-        (false, true) => format!("{id}: it is ended, and does not run again"),
+        (false, true) => format!("{id}: the supervisor ends it, and it does not run again"),
         (false, false) => format!("{id}: it does not run"),
     };
     Ok((text, ExitCode::from(u8::from(!is_done))))

@@ -52,13 +52,6 @@ pub struct ShellPlace {
     pub is_bash: bool,
 }
 
-impl From<PathBuf> for ShellPlace {
-    fn from(cwd: PathBuf) -> Self {
-        let is_bash = false;
-        Self { cwd, is_bash }
-    }
-}
-
 impl From<&Sessions> for ShellPlace {
     fn from(sessions: &Sessions) -> Self {
         Self {
@@ -106,9 +99,7 @@ impl State {
             takes_commands: HashMap::new(),
         })
     }
-}
 
-impl State {
     /// Takes rules that were read again. When they cannot be read, what is forbidden stays so, and no rule allows.
     fn take_rules(&mut self, read: Option<Result<Rules, ToolError>>) {
         match read {
@@ -349,7 +340,11 @@ mod tests {
         symlink(&root, project.join("up")).unwrap();
         let approvals = Approvals::new(ApprovalOptions::new(Mode::Edits, project.clone()));
         let check = |path: &str, is_inside: bool| {
-            let verdict = approvals.judge(&edit(&root.join(path)), project.clone(), false);
+            let place = ShellPlace {
+                cwd: project.clone(),
+                is_bash: false,
+            };
+            let verdict = approvals.judge(&edit(&root.join(path)), place, false);
             let is_allowed = matches!(verdict, Verdict::Allow(_));
             assert_eq!(is_allowed, is_inside, "{path}");
         };

@@ -102,6 +102,9 @@ impl ChangedFile {
 
 /// Returns the changes that an edit would make, values masked; nothing for another call, or one that would fail.
 pub(super) async fn changes(context: &Context, call: &Call) -> Option<Vec<ChangedFile>> {
+    if !matches!(call, Call::Edit(_)) {
+        return None;
+    }
     let mut context = context.clone();
     context.shown.diffs = Diffs::Full;
     let files = trial(&context, call.clone()).await?.ok()?;

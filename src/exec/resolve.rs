@@ -189,10 +189,17 @@ pub fn check_written(text: &str, secrets: &Secrets) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Adds what the settings say to a call: the secret of a profile, the page of a search engine.
+/// Adds what the settings say to a call: the secret of a profile, the page of a search engine, the directory of a file
+/// that is named by its whole path. So rules and order see one name of a file.
 pub fn add_settings(call: &mut Call, settings: &ToolSettings) {
     match call {
-        Call::UrlFetch(args) => args.add_profile(&settings.web),
+        Call::UrlFetch(args) => {
+            args.add_profile(&settings.web);
+            if let Some(path) = &mut args.download_path {
+                settings.directories.name(path);
+            }
+        }
+        Call::WriteFile(args) => settings.directories.name(&mut args.path),
         Call::WebSearch(args) => args.set_page(&settings.web),
         _ => {}
     }

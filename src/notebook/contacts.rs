@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::reference::ReferenceId;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
+use karyi_core::words::fold;
 use karyi_files::change::Change;
 
 /// Path of the file below the directory of lasting files.
@@ -90,17 +91,18 @@ impl Contacts {
     /// Returns the contacts that are named in a text or a list of people, at most `most`.
     #[must_use]
     pub fn named_in(&self, text: &str, people: &[String], most: usize) -> Vec<&Contact> {
-        let text = text.to_lowercase();
+        let text = fold(text);
         let people: Vec<String> = people
             .iter()
-            .map(|name| name.trim_start_matches('@').to_lowercase())
+            .map(|name| fold(name.trim_start_matches('@')).into_owned())
             .collect();
         let people: Vec<&String> = people.iter().filter(|name| !name.is_empty()).collect();
         let is_named = |contact: &&Contact| {
             contact.names().any(|name| {
-                let name = name.to_lowercase();
-                let is_person = |person: &&String| name.contains(*person) || person.contains(&name);
-                !name.is_empty() && (text.contains(&name) || people.iter().any(is_person))
+                let name = fold(name);
+                let is_person =
+                    |person: &&String| name.contains(*person) || person.contains(&*name);
+                !name.is_empty() && (text.contains(&*name) || people.iter().any(is_person))
             })
         };
         self.list.iter().filter(is_named).take(most).collect()

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use super::todo_entry::TodoEntry;
-use karyi_core::words::each_word;
+use karyi_core::words::{each_word, fold};
 
 /// Entries of a list that a text may mean, by their index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +78,7 @@ fn oldest_of_equal(entries: &[TodoEntry], found: &[usize]) -> Option<usize> {
 
 fn folded(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").to_lowercase()
+    fold(&words.join(" ")).into_owned()
 }
 
 /// Returns the entries that resemble a text, at most `most` of them, in the order of the list: at least half of the

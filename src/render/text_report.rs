@@ -4,6 +4,7 @@
 //! first and last lines are shown. A spinner appears below a call that is silent for a while, or that has printed a
 //! line without its end.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::time::Instant;
 
@@ -497,14 +498,14 @@ impl<W: Write> Style for TextReport<W> {
         if is_quiet && !is_bad && !outcome.status.goes_on() {
             return Ok(());
         }
-        let mut fields = outcome.fields.clone();
+        let mut fields = Cow::Borrowed(&outcome.fields);
         match call {
             Some(mut call) if call.is_live => self.end_of(&mut call.window, 0)?,
             Some(call) => self.whole(Some(call), outcome)?,
             None => {
                 self.whole(None, outcome)?;
                 // It is in the heading.
-                fields.remove("title");
+                fields.to_mut().shift_remove("title");
             }
         }
         self.end_line()?;

@@ -15,6 +15,7 @@ use karyi_tasks::state_directory::StateDirectory;
 use karyi_tasks::task::{Task, TaskRole};
 use karyi_tasks::task_id::TaskId;
 use karyi_tasks::task_log;
+use karyi_tasks::teller_input;
 use karyi_vault::redact::Redactor;
 use serde_json::{Map, json};
 
@@ -38,16 +39,22 @@ pub(super) struct Announcer {
 }
 
 impl Announcer {
-    pub(super) fn new(state: Arc<StateDirectory>, redactor: Redactor, take: TakeNotice) -> Self {
-        Self {
+    /// Makes it for a start. Replies of a session that was cut are told, also when they were told before.
+    pub(super) fn new(
+        state: Arc<StateDirectory>,
+        redactor: Redactor,
+        take: TakeNotice,
+    ) -> Result<Self, ToolError> {
+        let cut = teller_input::cut_session(&state)?;
+        Ok(Self {
             state,
             redactor,
             take,
             problem: None,
             has_said_tokens: false,
             question: None,
-            shown_until: Timestamp::now(),
-        }
+            shown_until: cut.unwrap_or_else(Timestamp::now),
+        })
     }
 
     /// Returns a text with the values of secrets masked.
@@ -90,7 +97,7 @@ impl Announcer {
             self.announce(Notice::progress("broken_file", text, fields));
         }
         for id in &settled.interrupted {
-            let text = format!("task {id} was cut when the last supervisor ended");
+            let text = format!("task {id} was interrupted when the last supervisor ended");
             self.announce(Notice::progress(
                 "task_interrupted",
                 text,

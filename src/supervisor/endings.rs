@@ -1,4 +1,4 @@
-//! What the end of a session means for its task, and for the next session of the Teller.
+//! Consequences of the end of a session: the result of its task, and the event for the next session of the Teller.
 
 use std::time::{Duration, Instant};
 

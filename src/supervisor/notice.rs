@@ -50,16 +50,8 @@ impl Notice {
     pub fn masked(mut self, redactor: &Redactor) -> Self {
         self.text = redactor.redact_again(&self.text).into_owned();
         for value in self.fields.values_mut() {
-            mask(value, redactor);
+            redactor.redact_values_again(value);
         }
         self
-    }
-}
-
-fn mask(value: &mut Value, redactor: &Redactor) {
-    match value {
-        Value::String(text) => *text = redactor.redact_again(text).into_owned(),
-        Value::Array(values) => values.iter_mut().for_each(|value| mask(value, redactor)),
-        Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -66,7 +66,7 @@ pub(super) enum SessionResult {
     Stuck(String),
 }
 
-/// What all sessions use.
+/// Resources that all sessions share.
 #[derive(Clone)]
 pub(super) struct SessionResources {
     pub(super) conversations: Arc<dyn Conversations>,

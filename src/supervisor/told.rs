@@ -1,4 +1,4 @@
-//! What a session is told in its first message. What never changes stands in the system text.
+//! The first message of a session: what is new. The system text has what never changes.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -180,19 +180,19 @@ fn passages(state: &StateDirectory, input: &TellerInput) -> Result<String, ToolE
     };
     let most = i64::try_from(limits::MAX_TOLD_PASSAGES).ok();
     let hits = memory::search(state, query, None, None, most)?;
-    let line = |hit: MemoryHit| {
-        let text: Vec<&str> = hit.content.split_whitespace().collect();
-        format!("- {}: {}\n", hit.source, text.join(" "))
-    };
+    let line = |hit: MemoryHit| format!("- {}: {}\n", hit.source, one_line(&hit.content));
     Ok(hits.into_iter().map(line).collect())
 }
 
 fn open_tasks(state: &StateDirectory, now: Timestamp) -> Result<String, ToolError> {
     let tasks = listing::list(state, ListOptions::default(), now)?;
     let line = |task: &TaskSummary| {
-        let prompt: Vec<&str> = task.prompt.split_whitespace().collect();
         let (id, role) = (&task.id, task.role.unwrap_or(task.kind));
-        format!("- {id}, {role}, {}: {}\n", task.status, prompt.join(" "))
+        format!(
+            "- {id}, {role}, {}: {}\n",
+            task.status,
+            one_line(&task.prompt)
+        )
     };
     let mut lines: String = tasks
         .iter()
@@ -206,6 +206,11 @@ fn open_tasks(state: &StateDirectory, now: Timestamp) -> Result<String, ToolErro
     Ok(lines)
 }
 
+/// Returns a text without line breaks, which could pass for parts of a message.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn event_text(event: &Event) -> String {
     let id = &event.id;
     match &event.content {
@@ -214,15 +219,20 @@ fn event_text(event: &Event) -> String {
             status,
             text,
         } => format!(
-            "- task {id} ({prompt}): {}\n{}",
+            "- task {id} ({}): {}\n{}",
+            one_line(prompt),
             word(*status),
             quoted(text)
         ),
         EventContent::PlannerDone { prompt, text } => {
-            format!("- plan {id} ({prompt}): made\n{}", quoted(text))
+            format!("- plan {id} ({}): made\n{}", one_line(prompt), quoted(text))
         }
         EventContent::PlannerFailed { prompt, text } => {
-            format!("- plan {id} ({prompt}): failed\n{}", quoted(text))
+            format!(
+                "- plan {id} ({}): failed\n{}",
+                one_line(prompt),
+                quoted(text)
+            )
         }
         EventContent::NeedsInput {
             prompt,
@@ -232,12 +242,15 @@ fn event_text(event: &Event) -> String {
         } => {
             let options = match options.is_empty() {
                 true => String::new(),
-                false => format!("> options: {}\n", options.join(" | ")),
+                false => format!("> options: {}\n", one_line(&options.join(" | "))),
             };
             let default = default.as_ref();
-            let default = default.map_or(String::new(), |text| format!("> default: {text}\n"));
+            let default = default.map_or(String::new(), |text| {
+                format!("> default: {}\n", one_line(text))
+            });
             format!(
-                "- plan {id} ({prompt}): needs_input\n{}{options}{default}",
+                "- plan {id} ({}): needs_input\n{}{options}{default}",
+                one_line(prompt),
                 quoted(question)
             )
         }
@@ -251,6 +264,7 @@ fn event_text(event: &Event) -> String {
                 AnswerSource::Default => "no answer in time, so the default",
                 AnswerSource::Timeout => "no answer in time",
             };
+            let question = one_line(question);
             format!("- question {id} ({question}): {source}\n{}", quoted(answer))
         }
     }

@@ -1,5 +1,6 @@
 //! Questions of conditions: one request to a model for all of them, and its answer.
 
+use crate::supervisor::told::one_line;
 use karyi_tasks::evaluation::ConditionQuestion;
 use serde::Deserialize;
 
@@ -14,10 +15,8 @@ struct Verdict {
 #[must_use]
 pub fn questions_text(questions: &[ConditionQuestion]) -> String {
     let lines = questions.iter().zip(1..);
-    let lines = lines.map(|(question, number)| {
-        let prompt: Vec<&str> = question.prompt.split_whitespace().collect();
-        format!("{number}. {}\n", prompt.join(" "))
-    });
+    let lines =
+        lines.map(|(question, number)| format!("{number}. {}\n", one_line(&question.prompt)));
     format!("# Questions\n\n{}", lines.collect::<String>())
 }
 

@@ -103,7 +103,7 @@ impl Supervisor {
         let lock = InstanceLock::take(&state)?;
         let state = Arc::new(state.with_pauses(settings.pauses));
         let budget = Arc::new(Budget::new(Arc::clone(&state), settings.max_tokens_per_day));
-        let mut announcer = Announcer::new(Arc::clone(&state), redactor, take);
+        let mut announcer = Announcer::new(Arc::clone(&state), redactor, take)?;
         let settled = settle::settle(&state, &lock, Timestamp::now())?;
         announcer.settled(&settled);
         announcer.tell_user()?;
@@ -317,7 +317,9 @@ impl Supervisor {
 
     /// Starts the Teller if something is new; returns the time until it may start.
     fn start_teller(&mut self, now: Timestamp) -> Result<Option<Duration>, ToolError> {
-        if self.count(SessionKind::Teller) > 0 {
+        let mut unwritten = self.unwritten.iter().map(|end| end.work.kind());
+        if unwritten.any(|kind| kind == SessionKind::Teller) || self.count(SessionKind::Teller) > 0
+        {
             return Ok(None);
         }
         let state = Arc::clone(&self.resources.state);
@@ -450,9 +452,10 @@ impl Supervisor {
             SessionResult::Stuck(reason) => self.teller_failed(reason),
             SessionResult::Planner(..) | SessionResult::Unreadable(_) => {}
         }
+        // A session that was cut is known by its items, and what it said is shown again.
+        self.announcer.tell_user()?;
         teller_input::end(&self.resources.state, input)?;
         self.teller_pause.reset();
-        self.announcer.tell_user()?;
         let notice = Notice::progress("teller_ended", "the Teller is done", json!({}));
         self.announcer.announce(notice);
         Ok(())
@@ -471,8 +474,11 @@ impl Supervisor {
         task: &Task,
         end: &SessionEnd,
     ) -> Result<(), ToolError> {
-        if end.result == SessionResult::TokensUsedUp {
-            return lifecycle::put_back(&self.resources.state, role, task);
+        let state = &self.resources.state;
+        if end.result == SessionResult::TokensUsedUp
+            && !lifecycle::is_stopped(state, role, &task.id)?
+        {
+            return lifecycle::put_back(state, role, task);
         }
         if let SessionResult::Unreadable(reason) = &end.result {
             let text = format!(

@@ -106,6 +106,20 @@ pub enum NoReply {
     Unusable(String),
 }
 
+impl NoReply {
+    /// Returns the error of a question without a usable answer.
+    #[must_use]
+    pub fn into_error(self, question: &str) -> ToolError {
+        match self {
+            Self::Failed(error) => error,
+            Self::Unusable(reason) => {
+                let message = format!("invalid {question} response: {reason}");
+                ToolError::new(ErrorCode::BadReply, message)
+            }
+        }
+    }
+}
+
 /// Task of a model with the facts about it.
 #[derive(Debug, Clone)]
 pub struct ModelTask<'a> {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::tool::effect::{Access, PathBase};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::secret::Template;
+use karyi_core::shell_word;
 use karyi_files::root::{Root, canonical_for_plan};
 
 /// The words that name the directories.
@@ -114,17 +115,26 @@ pub fn word(base: PathBase) -> &'static str {
 }
 
 /// Replaces the words in a script by their directories, where they stand alone between signs of the shell.
-#[must_use]
-pub fn expand_words(script: &str, directories: &OwnDirectories) -> String {
+///
+/// # Errors
+/// The script names a directory whose path a shell would not take as one plain word.
+pub fn expand_words(script: &str, directories: &OwnDirectories) -> Result<String, ToolError> {
     let mut text = script.to_owned();
     for (word, base) in ALIASES {
-        let directory = directories.place(base).to_string_lossy().into_owned();
+        let place = directories.place(base);
         let found = find_word(&text, word, Case::Ignored);
+        // The word may stand in quotes, so quoting cannot help.
+        if !found.is_empty() && shell_word::word(place.as_os_str()) != place.to_string_lossy() {
+            let shown = place.display();
+            let message = format!("{word}: {shown} has characters that a shell would interpret");
+            return Err(ToolError::new(ErrorCode::BadArguments, message)
+                .with_hint("set `cwd` to it, and use relative paths in the script"));
+        }
         for at in found.into_iter().rev() {
-            text.replace_range(at..at + word.len(), &directory);
+            text.replace_range(at..at + word.len(), &place.to_string_lossy());
         }
     }
-    text
+    Ok(text)
 }
 
 /// Treatment of upper and lower case.
@@ -165,22 +175,18 @@ pub fn find_word(text: &str, word: &str, case: Case) -> Vec<usize> {
         .collect()
 }
 
-/// Returns the entry of a list that denies a path: an entry without `/` is the name of a file, one with `/` the end of a
-/// path, or its last part the name.
+/// Returns the entry of a list that denies a path: one whose last part is the name of the file.
 #[must_use]
 pub fn denied_path<'e>(entries: &'e [String], path: &Path) -> Option<&'e str> {
-    let name = path.file_name();
-    let is_denied = |entry: &&String| {
-        let entry = Path::new(entry.trim_end_matches('/'));
-        let is_name = name.is_some() && name == entry.file_name();
-        is_name || !entry.as_os_str().is_empty() && path.ends_with(entry)
-    };
-    entries.iter().find(is_denied).map(String::as_str)
+    let name = path.file_name()?;
+    let mut denied = entries.iter().map(String::as_str);
+    denied.find(|entry| Path::new(entry).file_name() == Some(name))
 }
 
 impl OwnDirectories {
-    /// Returns the place of one of the two directories.
-    fn place(&self, base: PathBase) -> &Path {
+    /// Returns the path of one of the two directories; for the session's, that of the cache.
+    #[must_use]
+    pub fn place(&self, base: PathBase) -> &Path {
         match base {
             PathBase::State => &self.state,
             PathBase::Cache | PathBase::Session => &self.cache,
@@ -253,6 +259,25 @@ impl OwnDirectories {
                     )),
                 )
             }
+        }
+    }
+
+    /// Writes the path of a file in one of the two directories as the word of the directory and the rest, with every
+    /// link resolved. Other paths stay as they are.
+    pub fn name(&self, path: &mut Template) {
+        let parsed = OwnPath::parse(path.source(), PathBase::Cache).ok();
+        let Some(parsed) = parsed.filter(|_| !path.has_placeholder()) else {
+            return;
+        };
+        let given = self.expand_home(parsed.rest);
+        let real = canonical_for_plan(&self.place(parsed.base).join(given));
+        let Some(base) = self.base_of(&real) else {
+            return;
+        };
+        let rest = real.strip_prefix(canonical_for_plan(self.place(base)));
+        let rest = rest.ok().and_then(Path::to_str);
+        if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
+            *path = Template::new(format!("{}/{rest}", word(base)));
         }
     }
 
@@ -330,7 +355,11 @@ mod tests {
             ..OwnDirectories::default()
         };
         let check = |script: &str, expected: &str| {
-            assert_eq!(expand_words(script, &directories), expected, "{script}");
+            assert_eq!(
+                expand_words(script, &directories).unwrap(),
+                expected,
+                "{script}"
+            );
         };
         check("cat file_cache_dir/x", "cat /c/x");
         check(
@@ -351,6 +380,61 @@ mod tests {
             "file_cache_diré",
         ] {
             check(script, script);
+        }
+    }
+
+    #[test]
+    fn a_file_has_one_name() {
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path().canonicalize().unwrap();
+        let directories = OwnDirectories {
+            cache: top.join("c"),
+            state: top.join("home/s"),
+            home: Some(top.join("home")),
+            private: Vec::new(),
+        };
+        std::fs::create_dir_all(top.join("c/d")).unwrap();
+        std::os::unix::fs::symlink("d", top.join("c/link")).unwrap();
+        let check = |path: &str, expected: &str| {
+            let mut named = Template::new(path);
+            directories.name(&mut named);
+            assert_eq!(named.source(), expected, "{path}");
+        };
+        check("a", "file_cache_dir/a");
+        check("link/../link/a", "file_cache_dir/d/a");
+        check("FILE_STATE_DIR/a/../b", "file_state_dir/b");
+        check("~/s/x", "file_state_dir/x");
+        check(&format!("{}/home/s/x", top.display()), "file_state_dir/x");
+        for path in [
+            "/etc/x",
+            "../x",
+            "file_state_dir",
+            ".",
+            "",
+            "$KARYI{NAME}/a",
+        ] {
+            check(path, path);
+        }
+    }
+
+    #[test]
+    fn a_directory_with_signs_of_the_shell_is_no_part_of_a_script() {
+        for place in ["/my cache", "/a;b", "/$HOME", "/a'b"] {
+            let directories = OwnDirectories {
+                cache: place.into(),
+                state: "/s".into(),
+                ..OwnDirectories::default()
+            };
+            let error = expand_words("rm -r file_cache_dir/x", &directories).unwrap_err();
+            assert!(
+                error.message.contains("a shell would interpret"),
+                "{}",
+                error.message
+            );
+            assert_eq!(
+                expand_words("ls file_state_dir", &directories).unwrap(),
+                "ls /s"
+            );
         }
     }
 

@@ -43,6 +43,14 @@ impl Seconds {
     }
 }
 
+/// Returns the error of a tool whose time is up.
+#[must_use]
+pub fn timed_out(tool: &str, limit: Duration) -> ToolError {
+    let seconds = (limit.as_secs_f64() * 10.0).round() / 10.0;
+    let message = format!("{tool} timed out after {seconds}s");
+    ToolError::new(ErrorCode::Timeout, message)
+}
+
 impl std::str::FromStr for Seconds {
     type Err = String;
 

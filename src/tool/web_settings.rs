@@ -16,7 +16,7 @@ pub struct WebSettings {
     pub client: Arc<WebClient>,
     /// URLs that may be asked for without a profile.
     pub guard: Guard,
-    /// What is done about redirects without a profile.
+    /// Treatment of redirects without a profile.
     pub redirects: Redirects,
     /// Profiles, each with a secret.
     pub profiles: Vec<AuthProfile>,
@@ -108,7 +108,7 @@ pub struct AuthProfile {
     pub guard: Guard,
     /// Methods that it is for, in upper case.
     pub methods: Vec<String>,
-    /// What is done about redirects.
+    /// Treatment of redirects.
     pub redirects: Redirects,
     /// Header with the secret.
     pub header: String,

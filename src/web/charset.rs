@@ -15,7 +15,7 @@ const PRESCAN_BYTES: usize = 4 << 10;
 pub fn decode<'b>(bytes: &'b [u8], charset: Option<&str>, is_html: bool) -> Cow<'b, str> {
     let named = Encoding::for_bom(bytes).map(|(encoding, _)| encoding);
     let named = named.or_else(|| Encoding::for_label(charset?.as_bytes()));
-    let named = named.or_else(|| meta(bytes).filter(|_| is_html));
+    let named = named.or_else(|| if is_html { meta(bytes) } else { None });
     let encoding = named.unwrap_or_else(|| guess(bytes));
     encoding.decode(bytes).0
 }

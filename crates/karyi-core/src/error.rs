@@ -250,7 +250,7 @@ tool_codes! {
     UndoUnavailable = "undo_unavailable", Failed, "restore the file from version control or a backup";
     /// The settings switch the tool off.
     ToolDisabled = "tool_disabled", Failed, "go on without it, or ask the user to switch it on in config.toml";
-    /// A command waits for input, and nobody can give it some.
+    /// A command waits for input, and nobody can give it any.
     WaitsForInput = "waits_for_input", Failed, "run it with <command>, and answer with <input>";
     /// The guard does not admit a URL, or an address that its name leads to.
     UrlNotAllowed = "url_not_allowed", Refused, "do not try it in another way; ask the user to add the host to guard.allow in config.toml";

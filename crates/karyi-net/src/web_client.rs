@@ -137,7 +137,7 @@ impl Default for WebOptions {
     }
 }
 
-/// What to do about redirects.
+/// Treatment of redirects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Redirects {
     /// They are answers like others.

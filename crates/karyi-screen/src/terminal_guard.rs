@@ -62,9 +62,7 @@ impl TerminalGuard {
         *taken = Some(Taken { terminal, prior });
         (&self.terminal).write_all(ENTER)
     }
-}
 
-impl TerminalGuard {
     /// Turns off what the screen had turned on, and keeps the modes: nothing that is typed meanwhile is shown.
     ///
     /// # Errors

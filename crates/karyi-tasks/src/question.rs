@@ -258,6 +258,7 @@ pub fn answer(
             .with_hint("say it with `karyi tell`; `karyi tasks` shows an open question"));
     };
     let answer = pending.answer(text)?;
+    history::add_once(state, &lock, &[pending.history_entry()])?;
     settle(
         state,
         &lock,
@@ -278,10 +279,11 @@ pub fn expire(state: &StateDirectory, now: Timestamp) -> Result<Option<Event>, T
     let Some(pending) = pending_locked(state, &lock)? else {
         return Ok(None);
     };
-    history::add_once(state, &lock, &[pending.history_entry()])?;
     if now < pending.expires_at {
         return Ok(None);
     }
+    // Whoever asked may have been killed before this.
+    history::add_once(state, &lock, &[pending.history_entry()])?;
     let (answer, source) = match pending.default.clone() {
         Some(default) => (default, AnswerSource::Default),
         None => (String::new(), AnswerSource::Timeout),

@@ -1,13 +1,22 @@
-//! What a session of the Teller is given: messages and events, which stay until the session ended.
+//! Input of a session of the Teller: messages and events, kept until the session ends.
+//!
+//! `teller_session.json` names the items of the session that has begun. One that was cut begins again with the same items,
+//! so that its calls come in the same order and what it had delegated is known; what is new waits for the next one.
+
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use karyi_core::error::ToolError;
+use karyi_core::limits;
+use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
+use crate::folder::json;
 use crate::history::{self, HistoryEntry, Speaker};
 use crate::inbox_item::InboxItem;
 use crate::question;
 use crate::state_directory::StateDirectory;
+use crate::state_folder::ReadFailure;
 use crate::task_id::TaskId;
 
 /// Input of one session of the Teller.
@@ -41,7 +50,17 @@ impl TellerInput {
     }
 }
 
-/// Returns what waits for the Teller.
+/// Name of the file about the session that has begun.
+const FILE: &str = "teller_session.json";
+
+/// Session that has begun.
+#[derive(Serialize, Deserialize)]
+struct BegunSession {
+    /// Identifiers of its items.
+    items: BTreeSet<TaskId>,
+}
+
+/// Returns what waits for the Teller: the items of the session that was cut, else everything.
 ///
 /// # Errors
 /// The system fails.
@@ -59,10 +78,45 @@ pub fn waiting(state: &StateDirectory) -> Result<TellerInput, ToolError> {
         }
     }
     events.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+    let Some(begun) = begun(state)? else {
+        return Ok(TellerInput { inbox, events });
+    };
+    let is_of = |id: &TaskId| begun.items.contains(id);
+    let is_left =
+        inbox.iter().any(|item| is_of(&item.id)) || events.iter().any(|event| is_of(&event.id));
+    if is_left {
+        inbox.retain(|item| is_of(&item.id));
+        events.retain(|event| is_of(&event.id));
+    }
     Ok(TellerInput { inbox, events })
 }
 
-/// Begins a session: the messages become part of the history, once.
+/// Returns the time of the newest item of a session that was cut: what was said later may not have been shown.
+///
+/// # Errors
+/// The system fails.
+pub fn cut_session(state: &StateDirectory) -> Result<Option<Timestamp>, ToolError> {
+    match begun(state)? {
+        Some(_) => Ok(waiting(state)?.newest()),
+        None => Ok(None),
+    }
+}
+
+fn begun(state: &StateDirectory) -> Result<Option<BegunSession>, ToolError> {
+    match state.root.read(FILE, limits::MAX_STATE_FILE_BYTES) {
+        Ok((bytes, _)) => match serde_json::from_slice(&bytes) {
+            Ok(begun) => Ok(Some(begun)),
+            Err(_) => {
+                state.move_to_corrupt(&state.root, "state", FILE)?;
+                Ok(None)
+            }
+        },
+        Err(ReadFailure::Missing) => Ok(None),
+        Err(failure) => Err(state.root.failure(FILE, failure)),
+    }
+}
+
+/// Begins a session: its items are noted, and the messages become part of the history, once.
 ///
 /// # Errors
 /// The system fails.
@@ -71,7 +125,14 @@ pub fn begin(state: &StateDirectory, input: &TellerInput) -> Result<(), ToolErro
         HistoryEntry::new(item.id.clone(), Speaker::User, &item.text, item.created_at)
     };
     let entries: Vec<HistoryEntry> = input.inbox.iter().map(entry).collect();
-    history::add_once(state, &state.lock()?, &entries)
+    let lock = state.lock()?;
+    let inbox = input.inbox.iter().map(|item| item.id.clone());
+    let items = inbox.chain(input.events.iter().map(|event| event.id.clone()));
+    let begun = BegunSession {
+        items: items.collect(),
+    };
+    state.root.write(FILE, &json(&begun)?)?;
+    history::add_once(state, &lock, &entries)
 }
 
 /// Ends a session: what it was given is removed.
@@ -79,12 +140,19 @@ pub fn begin(state: &StateDirectory, input: &TellerInput) -> Result<(), ToolErro
 /// # Errors
 /// The system fails.
 pub fn end(state: &StateDirectory, input: &TellerInput) -> Result<(), ToolError> {
-    for event in &input.events {
-        state.events.remove(&event.id)?;
-    }
+    let inbox = input.inbox.iter();
+    let inbox = inbox.map(|item| (item.created_at, &item.id, true));
+    let events = input.events.iter();
+    let events = events.map(|event| (event.created_at, &event.id, false));
+    let mut items: Vec<_> = inbox.chain(events).collect();
+    items.sort();
     // The oldest item, which names the session, goes last.
-    for item in input.inbox.iter().rev() {
-        state.inbox.remove(&item.id)?;
+    for (_, id, is_message) in items.into_iter().rev() {
+        match is_message {
+            true => state.inbox.remove(id)?,
+            false => state.events.remove(id)?,
+        };
     }
+    state.root.remove(FILE)?;
     Ok(())
 }

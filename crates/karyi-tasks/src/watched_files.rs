@@ -94,6 +94,9 @@ fn matching(work: &Path, pattern: &str) -> BTreeMap<PathBuf, Metadata> {
         Some(rest) => (Path::new("/"), rest),
         None => (work, pattern),
     };
+    let named = Path::new(pattern).components();
+    let named: PathBuf = named.filter(|part| *part != Component::CurDir).collect();
+    let pattern = named.to_str().unwrap_or(pattern);
     // The part without signs is where to look.
     let mut parts = Path::new(pattern).components();
     let is_plain = |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(SIGNS);
@@ -159,6 +162,8 @@ mod tests {
             let expected: Vec<PathBuf> = expected.iter().map(|name| work.join(name)).collect();
             assert_eq!(found.into_keys().collect::<Vec<_>>(), expected, "{pattern}");
         };
+        check("./a/*.rs", &["a/z.rs"]);
+        check("a//*.rs", &["a/z.rs"]);
         check("*.rs", &["[1].rs", "x.rs"]);
         check("?.rs", &["x.rs"]);
         check("[1]*", &["[1].rs"]);

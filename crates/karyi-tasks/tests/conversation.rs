@@ -262,15 +262,20 @@ fn messages_become_history_once() {
     teller_input::begin(&home.state, &input).unwrap();
     home.pass(1);
     inbox::add(&home.state, "three", home.now).unwrap();
-    // The session was cut.
+    // The session was cut: it begins again with the same items.
     let again = teller_input::waiting(&home.state).unwrap();
-    assert_eq!(again.session(), input.session());
+    assert_eq!(again, input);
+    let cut = teller_input::cut_session(&home.state).unwrap();
+    assert_eq!(cut, input.newest());
     teller_input::begin(&home.state, &again).unwrap();
-    assert_eq!(
-        texts(&history::recent(&home.state, 10, 0).unwrap()),
-        ["one", "two", "three"]
-    );
+    let said = || history::recent(&home.state, 10, 0).unwrap();
+    assert_eq!(texts(&said()), ["one", "two"]);
     teller_input::end(&home.state, &again).unwrap();
+    assert_eq!(teller_input::cut_session(&home.state).unwrap(), None);
+    let next = teller_input::waiting(&home.state).unwrap();
+    teller_input::begin(&home.state, &next).unwrap();
+    assert_eq!(texts(&said()), ["one", "two", "three"]);
+    teller_input::end(&home.state, &next).unwrap();
     assert_eq!(
         teller_input::waiting(&home.state).unwrap(),
         teller_input::TellerInput::default()

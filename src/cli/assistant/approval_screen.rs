@@ -61,7 +61,8 @@ impl ScreenApprover {
         };
         match self.ask(vec![question], false).await.as_deref() {
             Some([CallAnswer::Yes]) => Consent::Yes,
-            _ => Consent::No,
+            Some(_) => Consent::No,
+            None => Consent::Unavailable,
         }
     }
 }

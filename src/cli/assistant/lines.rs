@@ -3,8 +3,10 @@
 use std::io;
 
 use nix::sys::termios::{FlushArg, tcflush};
-use nix::unistd::{getpgrp, tcgetpgrp};
+
 use tokio::sync::mpsc;
+
+use crate::cli::prompt::tty::is_in_front;
 
 /// Lines of standard input.
 pub(super) struct InputLines {
@@ -39,7 +41,7 @@ impl InputLines {
 
     /// Drops the lines that were typed on a terminal and not read yet.
     pub(super) fn forget_typed(&mut self) {
-        if tcgetpgrp(io::stdin()) != Ok(getpgrp()) {
+        if !is_in_front(io::stdin()) {
             return;
         }
         // A terminal that is gone is noticed by the next read.

@@ -11,7 +11,7 @@ use karyi_screen::keys::{Key, KeyPress};
 use karyi_screen::styled_line::{Line, Span, fit};
 use karyi_screen::theme;
 
-/// PickedKind of what is picked.
+/// Kind of the things to pick from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PickedKind {
     Chat,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use toml_edit::Item;
 
-use crate::cli::config::Settings;
 use crate::cli::config::check::number;
+use crate::cli::config::{Settings, SettingsError};
 use crate::cli::state_dir::{own_dirs, variable};
 use crate::tool::own_directories::OwnDirectories;
 use crate::tool::settings::{
@@ -124,9 +124,12 @@ impl Settings {
     }
 }
 
-/// Returns the settings of tools in the user's file. A file that is wrong was reported before.
-pub(in crate::cli) fn tool_settings() -> Arc<ToolSettings> {
-    Arc::new(Settings::load().unwrap_or_default().tools())
+/// Returns the settings of tools in the user's file.
+///
+/// # Errors
+/// The file cannot be read, or something in it is wrong.
+pub(in crate::cli) fn tool_settings() -> Result<Arc<ToolSettings>, SettingsError> {
+    Ok(Arc::new(Settings::load()?.tools()))
 }
 
 /// Returns karyi's own files and directories. In `KARYI_HOME` the usual two directories lie beside them.

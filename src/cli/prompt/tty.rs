@@ -280,7 +280,7 @@ pub(in crate::cli) fn is_echoing(modes: &Termios) -> bool {
 }
 
 /// Returns true when the program is in the foreground of the terminal.
-pub(in crate::cli) fn is_in_front(terminal: &File) -> bool {
+pub(in crate::cli) fn is_in_front(terminal: impl AsFd) -> bool {
     tcgetpgrp(terminal) == Ok(getpgrp())
 }
 

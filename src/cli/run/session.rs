@@ -94,7 +94,7 @@ pub(in crate::cli) fn context(
         plan: Default::default(),
         supervision: None,
         shown: shown(args)?,
-        settings: config::tool_settings(),
+        settings: config::tool_settings()?,
         log: log::file().map(|_| Arc::new(log::write) as WriteLog),
     })
 }

@@ -13,7 +13,7 @@ yourself, or in a container. Settings are in [supervise] of config.toml.
 
 Examples:
   karyi supervise --worker full           work until Ctrl+C
-  karyi supervise --worker read-only --once   work off what waits, then end
+  karyi supervise --worker read-only --once   do what waits, then end
 
 Exit status:
   0    --once, and there is nothing left to do
@@ -27,7 +27,7 @@ Exit status:
 #[derive(Debug, Args)]
 #[command(after_help = SUPERVISE_HELP)]
 pub(in crate::cli) struct SuperviseArgs {
-    /// Calls of Workers that run [default: `worker` of [supervise] in config.toml]
+    /// What Workers may do [default: `worker` of [supervise] in config.toml]
     #[arg(long, value_enum, value_name = "CALLS")]
     pub(in crate::cli) worker: Option<WorkerPower>,
     #[command(flatten)]

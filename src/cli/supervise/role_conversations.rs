@@ -87,7 +87,7 @@ pub(super) struct OpenModels {
     worker: Arc<dyn Model>,
 }
 
-/// What the sessions of a role have in common.
+/// Resources that the sessions of a role share.
 struct Role {
     model: Arc<dyn Model>,
     registry: Arc<Registry<Call>>,

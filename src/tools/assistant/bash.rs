@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 
 use crate::tool::effect::PathBase;
 use crate::tool::own_directories::{self, Case, OwnPath};
+use crate::tool::seconds;
 use crate::tool::settings::{BashSettings, ToolSettings};
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Seconds, Tool, Use};
@@ -128,7 +129,7 @@ impl Tool for Bash {
             let error = ToolError::new(ErrorCode::BadArguments, "no script holds a NUL character");
             return Err(error.with_hint("leave it out, or make it with `printf '\\0'`"));
         }
-        let script = own_directories::expand_words(args.cmd.text(), &context.settings.directories);
+        let script = own_directories::expand_words(args.cmd.text(), &context.settings.directories)?;
         check_denied(&script, settings)?;
         let directory = match &args.cwd {
             Some(cwd) => directory(cwd.text(), context)?,
@@ -191,9 +192,7 @@ fn answer(progress: &Progress, timeout: Duration) -> Answer<Output> {
     let timed_out = matches!(progress.status, Status::Running | Status::AcceptsInput);
     let problem = match progress.status {
         _ if timed_out => {
-            let seconds = (timeout.as_secs_f64() * 10.0).round() / 10.0;
-            let message = format!("bash timed out after {seconds}s");
-            let error = ToolError::new(ErrorCode::Timeout, message);
+            let error = seconds::timed_out(Bash::SPEC.name, timeout);
             Some(error.with_hint("give it more time with timeout_seconds, or do less at once"))
         }
         Status::AwaitingInput | Status::Stopped => Some(ToolError::new(
@@ -256,7 +255,7 @@ fn directory(written: &str, context: &Context) -> Result<PathBuf, ToolError> {
         }
         base => {
             let root = directories.open_to_write(base)?;
-            let place = directories.directory(base, Path::new(""));
+            let place = directories.place(base);
             root.resolve(place, Path::new(path.rest))?
         }
     };

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::notebook::todo_entry::one_line;
-use crate::tool::model_access::{self, ModelTask, NoReply};
+use crate::tool::model_access::{self, ModelTask};
 use crate::tool::service::Hints;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
@@ -151,14 +151,8 @@ impl Tool for PlanCreate {
         let plan = task
             .ask(&*models, &context.redactor, |reply| plan_of(&reply, most))
             .await;
-        match plan {
-            Ok(plan) => Ok(Answer::ok(Output { plan })),
-            Err(NoReply::Failed(error)) => Err(error),
-            Err(NoReply::Unusable(reason)) => {
-                let message = format!("invalid plan_create response: {reason}");
-                Err(ToolError::new(ErrorCode::BadReply, message))
-            }
-        }
+        let plan = plan.map_err(|error| error.into_error(Self::SPEC.name))?;
+        Ok(Answer::ok(Output { plan }))
     }
 }
 

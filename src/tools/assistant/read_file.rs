@@ -202,7 +202,7 @@ fn find(path: OwnPath<'_>, context: &Context) -> Result<FoundFile, ToolError> {
         return Ok(FoundFile { root, path });
     }
     let root = directories.open(path.base)?;
-    let place = directories.directory(path.base, Path::new(""));
+    let place = directories.place(path.base);
     let resolved = root.resolve(place, Path::new(path.rest));
     let resolved = resolved.map_err(|error| match error.code {
         ErrorCode::OutsideRoot => {

@@ -20,7 +20,7 @@ use crate::notebook::todo_match::{self, TodoMatch};
 use crate::notebook::todo_store::{TodoChange, TodoRecorder, TodoStore, no_match};
 use crate::tool::context::blocking;
 use crate::tool::effect::{Access, PathBase};
-use crate::tool::model_access::{self, ModelAccess, NoReply};
+use crate::tool::model_access::{self, ModelAccess};
 use crate::tool::service::Hints;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
@@ -359,7 +359,7 @@ impl<'a> Work<'a> {
             return Ok((raw, warnings));
         };
         let reply = asker.resolve(new, contacts).await;
-        match reply.map_err(|error| no_reply("reference_resolve", error))? {
+        match reply.map_err(|error| error.into_error("reference_resolve"))? {
             ResolveReply::Text {
                 content,
                 warnings: more,
@@ -386,7 +386,7 @@ impl<'a> Work<'a> {
         let Some(asker) = self.asker() else {
             return Ok(Vec::new());
         };
-        let mut open = self.open_entries().await?;
+        let open = self.open_entries().await?;
         let near = todo_match::resembling(&open, &new.content, limits::MAX_ASKED_DUPLICATES);
         let items: Vec<&TodoEntry> = near.iter().filter_map(|index| open.get(*index)).collect();
         if items.is_empty() {
@@ -394,17 +394,11 @@ impl<'a> Work<'a> {
         }
         match asker.duplicates(new, &items).await {
             Ok(found) => {
-                let found = found.iter().filter_map(|index| near.get(*index).copied());
-                let mut found: Vec<usize> = found.collect();
-                found.sort_unstable();
-                Ok(found
-                    .into_iter()
-                    .rev()
-                    .map(|index| open.swap_remove(index))
-                    .collect())
+                let found = found.into_iter().filter_map(|index| items.get(index));
+                Ok(found.copied().cloned().collect())
             }
             Err(error) => {
-                let error = no_reply("semantic_dedup", error);
+                let error = error.into_error("semantic_dedup");
                 warnings.push(format!("{}; no duplicate was removed", error.message));
                 Ok(Vec::new())
             }
@@ -426,7 +420,7 @@ impl<'a> Work<'a> {
                     near.iter().filter_map(|index| open.get(*index)).collect();
                 let reply = asker.matched(&query, &items).await;
                 let of_all = |index: usize| near.get(index).copied();
-                match reply.map_err(|error| no_reply("semantic_match", error))? {
+                match reply.map_err(|error| error.into_error("semantic_match"))? {
                     MatchReply::Nothing => TodoMatch::Nothing,
                     MatchReply::One(index) => {
                         of_all(index).map_or(TodoMatch::Nothing, TodoMatch::One)
@@ -507,16 +501,5 @@ fn ambiguous(open: &[TodoEntry], found: &[usize]) -> Answer<Output> {
             ToolError::new(ErrorCode::Ambiguous, "ambiguous todo item match")
                 .with_hint("complete one of the candidates by its whole text"),
         ),
-    }
-}
-
-/// Returns the error of a question without a usable answer.
-fn no_reply(question: &str, error: NoReply) -> ToolError {
-    match error {
-        NoReply::Failed(error) => error,
-        NoReply::Unusable(reason) => {
-            let message = format!("invalid {question} response: {reason}");
-            ToolError::new(ErrorCode::BadReply, message)
-        }
     }
 }

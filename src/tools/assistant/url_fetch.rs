@@ -10,8 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::tool::context::blocking;
 use crate::tool::effect::PathBase;
 use crate::tool::own_directories::OwnPath;
+use crate::tool::seconds;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::web_settings::{WebSettings, failure};
 use crate::tool::{
@@ -142,7 +144,7 @@ pub struct Output {
     /// Status of HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_status: Option<u16>,
-    /// What the server did is `unknown` after a change that was cut off.
+    /// `unknown` after a change that was cut off: the server may have made it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<&'static str>,
     /// The parts of the answer.
@@ -365,10 +367,13 @@ impl Tool for UrlFetch {
 
     async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
         let plan = plan(&args, context)?;
-        let file = args.download_path.as_ref();
-        let file = file
-            .map(|path| answer::destination(path.text(), context))
-            .transpose()?;
+        let file = match &args.download_path {
+            Some(path) => {
+                let (path, context) = (path.text().to_owned(), context.clone());
+                Some(blocking(move || answer::destination(&path, &context)).await?)
+            }
+            None => None,
+        };
         let usual = context.settings.web.url_fetch.timeout;
         let time = args.timeout_seconds.map_or(usual, Seconds::duration);
         let time = context.time_left().map_or(time, |left| left.min(time));
@@ -426,10 +431,7 @@ impl Deadline {
         work: impl Future<Output = Result<T, ToolError>>,
     ) -> Result<T, ToolError> {
         let work = tokio::time::timeout_at(self.end.into(), work).await;
-        work.unwrap_or_else(|_| {
-            let message = format!("url_fetch timed out after {}s", self.time.as_secs_f64());
-            Err(ToolError::new(ErrorCode::Timeout, message))
-        })
+        work.unwrap_or_else(|_| Err(seconds::timed_out(UrlFetch::SPEC.name, self.time)))
     }
 }
 

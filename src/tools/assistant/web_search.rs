@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::tool::seconds;
 use crate::tool::service::Hints;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::web_settings::{SearchEngine, WebSettings, failure};
@@ -140,10 +141,7 @@ impl Tool for WebSearch {
         let time = context
             .time_left()
             .map_or(settings.timeout, |left| left.min(settings.timeout));
-        let late = |_| {
-            let message = format!("web_search timed out after {}s", time.as_secs_f64());
-            Err(ToolError::new(ErrorCode::Timeout, message))
-        };
+        let late = |_| Err(seconds::timed_out(Self::SPEC.name, time));
         let hits = tokio::time::timeout(time, ask(query, &context.settings.web))
             .await
             .unwrap_or_else(late)?;

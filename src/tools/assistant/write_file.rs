@@ -220,7 +220,7 @@ impl Place {
         let path = OwnPath::parse(written, PathBase::Cache)?;
         let given = directories.expand_home(path.rest);
         let is_below = |base: &PathBase| {
-            let directory = canonical_for_plan(directories.directory(*base, Path::new("")));
+            let directory = canonical_for_plan(directories.place(*base));
             let real = canonical_for_plan(&directory.join(&given));
             real != directory && real.starts_with(&directory)
         };
@@ -249,7 +249,7 @@ impl Place {
     pub(super) fn open(&self, context: &Context) -> Result<(Root, PathBuf), ToolError> {
         let directories = &context.settings.directories;
         let root = directories.open_to_write(self.base)?;
-        let directory = directories.directory(self.base, Path::new(""));
+        let directory = directories.place(self.base);
         let real = root.resolve_to_change(directory, &self.path);
         let real = real.map_err(|error| match error.code {
             ErrorCode::OutsideRoot => outside(&self.written, context),

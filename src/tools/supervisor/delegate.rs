@@ -12,7 +12,6 @@ use crate::tools::supervisor::role_check::as_role;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
-use karyi_tasks::condition::Condition;
 use karyi_tasks::task::TaskRequest;
 use karyi_tasks::trigger::TriggerPlan;
 
@@ -99,14 +98,13 @@ impl Tool for Delegate {
     }
 
     async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
-        let prompt = context.redactor.redact_str(args.prompt.text()).into_owned();
+        let redactor = context.redactor.clone();
+        let prompt = redactor.redact_str(args.prompt.text()).into_owned();
         as_role(context, Self::SPEC.name, move |session| {
             if session.role() == SessionRole::Teller {
                 check_teller(&args)?;
             }
-            let condition = args
-                .condition
-                .map(|condition| Condition::parse(&condition.0));
+            let condition = args.condition.map(|condition| condition.read(&redactor));
             let plan = match (args.kind.as_deref(), condition.transpose()?) {
                 (None | Some("oneshot"), None) => None,
                 (Some("conditional"), Some(condition)) => Some(TriggerPlan::Once(condition)),

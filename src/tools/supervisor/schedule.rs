@@ -11,9 +11,9 @@ use crate::tools::supervisor::role_check::as_role;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
-use karyi_tasks::condition::Condition;
 use karyi_tasks::task::TaskRequest;
 use karyi_tasks::trigger::TriggerPlan;
+use karyi_vault::redact::Redactor;
 
 /// The tool.
 pub struct Schedule;
@@ -103,10 +103,13 @@ impl Tool for Schedule {
     }
 
     async fn run(args: Args, context: &Context) -> Result<Answer<Output>, ToolError> {
-        let prompt = context.redactor.redact_str(args.prompt.text()).into_owned();
+        let redactor = context.redactor.clone();
+        let prompt = redactor.redact_str(args.prompt.text()).into_owned();
         as_role(context, Self::SPEC.name, move |session| {
             let request = TaskRequest::new(&prompt, None, args.timeout)?;
-            let task_id = session.delegate(request, Some(plan(&args)?))?.to_string();
+            let task_id = session
+                .delegate(request, Some(plan(&args, &redactor)?))?
+                .to_string();
             Ok(Answer::ok(Output { task_id }))
         })
         .await
@@ -114,7 +117,7 @@ impl Tool for Schedule {
 }
 
 /// Returns the time or condition that the arguments describe.
-fn plan(args: &Args) -> Result<TriggerPlan, ToolError> {
+fn plan(args: &Args, redactor: &Redactor) -> Result<TriggerPlan, ToolError> {
     let given = [
         ("interval", args.interval.is_some(), "recurring"),
         ("run_at", args.run_at.is_some(), "scheduled"),
@@ -137,7 +140,8 @@ fn plan(args: &Args) -> Result<TriggerPlan, ToolError> {
         ("recurring", Some(interval), _, _) => TriggerPlan::recurring(interval),
         ("scheduled", _, Some(run_at), _) => TriggerPlan::scheduled(run_at),
         ("conditional", _, _, Some(condition)) => {
-            TriggerPlan::conditional(Condition::parse(&condition.0)?, args.cooldown.unwrap_or(0))
+            let condition = condition.clone().read(redactor)?;
+            TriggerPlan::conditional(condition, args.cooldown.unwrap_or(0))
         }
         ("recurring", ..) => wrong("`interval`: expected seconds, found none".to_owned()),
         ("scheduled", ..) => wrong("`run_at`: expected a time, found none".to_owned()),

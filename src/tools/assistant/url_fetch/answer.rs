@@ -239,7 +239,9 @@ pub(super) async fn save(
         let transaction = Transaction::begin(&context.recorder, &[&real])?;
         let redactor = &context.redactor;
         let is_private = |bytes: &[u8]| redactor.is_in(bytes);
-        let change = Change::read(Path::new(&file.written), &real)?.with_content(body.bytes);
+        let change = Change::read(Path::new(&file.written), &real)?;
+        let mut change = change.with_content(body.bytes);
+        change.restrict_if_private(&is_private);
         let receipt = transaction.commit(&[change], &is_private)?;
         Ok(AnswerParts {
             path: Some(redactor.redact_whole_again(&real.to_string_lossy())),
