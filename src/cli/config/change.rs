@@ -58,8 +58,8 @@ pub(super) fn value_of(kind: Kind, text: &str) -> Value {
     let whole = || text.parse::<i64>().ok().map(Value::from);
     let read = match kind {
         Kind::Text | Kind::Url | Kind::Secret | Kind::Word(_) => None,
-        Kind::Count | Kind::Tokens => whole(),
-        Kind::Price | Kind::Seconds => {
+        Kind::Count | Kind::Tokens | Kind::Within(..) => whole(),
+        Kind::Price | Kind::Seconds(..) => {
             whole().or_else(|| text.parse::<f64>().ok().map(Value::from))
         }
         Kind::Flag => text.parse::<bool>().ok().map(Value::from),

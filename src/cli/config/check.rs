@@ -152,14 +152,14 @@ impl Mismatch {
 pub(super) fn mismatch(kind: Kind, item: &Item) -> Result<(), Mismatch> {
     let other = |found: &str| Err(Mismatch::new(kind.expected(), found));
     let wrong = || other(kind_of(item));
-    let whole = |least: i64| match item.as_integer() {
-        Some(number) if number >= least => Ok(()),
+    let whole = |least: i64, most: i64| match item.as_integer() {
+        Some(number) if (least..=most).contains(&number) => Ok(()),
         Some(number) => other(&number.to_string()),
         None => wrong(),
     };
-    let real = |is_fit: fn(f64) -> bool| match number(item) {
-        Some(number) if number.is_finite() && is_fit(number) => Ok(()),
-        Some(number) => other(&number.to_string()),
+    let real = |least: f64, most: f64| match number(item) {
+        Some(number) if (least..=most).contains(&number) => Ok(()),
+        Some(number) => other(&shown_number(number)),
         None => wrong(),
     };
     let list = |check: &dyn Fn(&str) -> Result<(), Mismatch>| match item.as_array() {
@@ -170,10 +170,11 @@ pub(super) fn mismatch(kind: Kind, item: &Item) -> Result<(), Mismatch> {
         None => wrong(),
     };
     match kind {
-        Kind::Count => whole(0),
-        Kind::Tokens => whole(1),
-        Kind::Price => real(|number| number >= 0.0),
-        Kind::Seconds => real(|number| number > 0.0),
+        Kind::Count => whole(0, i64::MAX),
+        Kind::Tokens => whole(1, i64::MAX),
+        Kind::Within(least, most) => whole(least, most),
+        Kind::Price => real(0.0, f64::MAX),
+        Kind::Seconds(least, most) => real(least, most),
         Kind::Texts => list(&|text| match text.trim() {
             "" => other("one with an empty text"),
             _ => Ok(()),
@@ -207,6 +208,15 @@ pub(super) fn mismatch(kind: Kind, item: &Item) -> Result<(), Mismatch> {
         }),
         Kind::Fields if item.is_table_like() => Ok(()),
         Kind::Fields => wrong(),
+    }
+}
+
+/// Returns a number without long rows of zeros.
+fn shown_number(number: f64) -> String {
+    let size = number.abs();
+    match number == 0.0 || (1e-6..1e16).contains(&size) {
+        true => number.to_string(),
+        false => format!("{number:e}"),
     }
 }
 
@@ -436,6 +446,10 @@ mod tests {
     #[test]
     fn values_of_another_kind_for_a_model() {
         check(
+            "models.a.price.input = -1e30",
+            "f:1:24: expected a number from 0 for `models.a.price.input`, found -1e30",
+        );
+        check(
             "models.a.context = 0",
             "f:1:20: expected a whole number from 1 for `models.a.context`, found 0",
         );
@@ -463,6 +477,52 @@ mod tests {
             "models.a.extra.x = [inf]",
             "f:1:21: expected a number of JSON for `models.a.extra.x`, found inf",
         );
+    }
+
+    #[test]
+    fn settings_of_a_supervisor_have_a_range() {
+        let wrong = |name: &str, range: &str, found: &[&str]| {
+            for found in found {
+                let column = name.len() + "supervise. = ".len() + 1;
+                check(
+                    &format!("supervise.{name} = {found}"),
+                    &format!(
+                        "f:1:{column}: expected {range} for `supervise.{name}`, found {found}"
+                    ),
+                );
+            }
+        };
+        let times = [
+            "teller_timeout",
+            "planner_timeout",
+            "worker_timeout",
+            "retry_pause",
+            "model_pause",
+            "question_pause",
+            "debounce",
+            "tick",
+        ];
+        for name in times {
+            let outside = [
+                "1e300", "1e-300", "1e30", "0.009", "86400.5", "86401", "-1", "inf",
+            ];
+            wrong(name, "seconds from 0.01 to 86400", &outside);
+            check(&format!("supervise.{name} = 0.01"), "ok");
+            check(&format!("supervise.{name} = 86400"), "ok");
+        }
+        let counts = [
+            ("workers", 100),
+            ("max_tokens_per_day", 1_000_000_000_000_i64),
+            ("teller_steps", 1000),
+            ("planner_steps", 1000),
+            ("worker_steps", 1000),
+        ];
+        for (name, most) in counts {
+            let range = format!("a whole number from 1 to {most}");
+            let above = format!("{}", most + 1);
+            wrong(name, &range, &["0", "-1", &above, "9223372036854775807"]);
+            check(&format!("supervise.{name} = {most}"), "ok");
+        }
     }
 
     #[test]

@@ -41,8 +41,10 @@ pub(super) enum Kind {
     Secret,
     /// List of texts.
     Texts,
-    /// Number of seconds above 0.
-    Seconds,
+    /// Number of seconds from the first to the second.
+    Seconds(f64, f64),
+    /// Whole number from the first to the second.
+    Within(i64, i64),
     /// List of rules about URLs.
     UrlRules,
     /// One of these words.
@@ -67,7 +69,8 @@ impl Kind {
             Self::Url => "a URL like http://127.0.0.1:8080/v1".to_owned(),
             Self::Secret => "\"$KARYI{NAME}\"".to_owned(),
             Self::Texts => "a list of texts".to_owned(),
-            Self::Seconds => "seconds above 0".to_owned(),
+            Self::Seconds(least, most) => format!("seconds from {least} to {most}"),
+            Self::Within(least, most) => format!("a whole number from {least} to {most}"),
             Self::Word(words) => listed(&words()),
             Self::Words(words) => format!("a list of {}", listed(&words())),
             Self::UrlRules => "a list of https:// or https://HOST/PATH".to_owned(),
@@ -84,6 +87,11 @@ pub(super) fn listed(words: &[&str]) -> String {
         _ => words.concat(),
     }
 }
+
+/// Seconds of a time limit, a pause or an interval: a day at most.
+const SECONDS: Kind = Kind::Seconds(0.01, 86400.0);
+/// Requests to a model in one session.
+const STEPS: Kind = Kind::Within(1, 1000);
 
 /// Returns the words of a choice.
 type Words = fn() -> Vec<&'static str>;
@@ -258,7 +266,7 @@ pub(super) const KEYS: &[Key] = &[
     enabled("tools.bash.enabled"),
     setting(
         "tools.bash.timeout",
-        Kind::Seconds,
+        SECONDS,
         "30",
         "Time limit of a call that names none",
     ),
@@ -291,7 +299,7 @@ pub(super) const KEYS: &[Key] = &[
     enabled("tools.url_fetch.enabled"),
     setting(
         "tools.url_fetch.timeout",
-        Kind::Seconds,
+        SECONDS,
         "30",
         "Time limit of a call that names none",
     ),
@@ -322,7 +330,7 @@ pub(super) const KEYS: &[Key] = &[
     ),
     setting(
         "tools.web_search.timeout",
-        Kind::Seconds,
+        SECONDS,
         "20",
         "Time limit of a call",
     ),
@@ -404,12 +412,17 @@ pub(super) const KEYS: &[Key] = &[
         "the current one",
         "Directory in which Workers start",
     ),
-    setting("supervise.workers", Kind::Tokens, "3", "Workers at a time"),
+    setting(
+        "supervise.workers",
+        Kind::Within(1, 100),
+        "3",
+        "Workers at a time",
+    ),
     setting(
         "supervise.max_tokens_per_day",
-        Kind::Tokens,
+        Kind::Within(1, 1_000_000_000_000),
         "2000000",
-        "Tokens of all requests and answers on a day (UTC)",
+        "Tokens of a day (UTC)",
     ),
     setting(
         "supervise.teller_model",
@@ -431,37 +444,37 @@ pub(super) const KEYS: &[Key] = &[
     ),
     setting(
         "supervise.teller_timeout",
-        Kind::Seconds,
+        SECONDS,
         "180",
         "Longest time of a session of the Teller",
     ),
     setting(
         "supervise.planner_timeout",
-        Kind::Seconds,
+        SECONDS,
         "600",
         "Longest time of a Planner whose task names none",
     ),
     setting(
         "supervise.worker_timeout",
-        Kind::Seconds,
+        SECONDS,
         "600",
         "Longest time of a Worker whose task names none",
     ),
     setting(
         "supervise.teller_steps",
-        Kind::Tokens,
+        STEPS,
         "8",
         "Requests to the model in a session of the Teller",
     ),
     setting(
         "supervise.planner_steps",
-        Kind::Tokens,
+        STEPS,
         "20",
         "Requests to the model of a Planner",
     ),
     setting(
         "supervise.worker_steps",
-        Kind::Tokens,
+        STEPS,
         "60",
         "Requests to the model of a Worker",
     ),
@@ -473,33 +486,33 @@ pub(super) const KEYS: &[Key] = &[
     ),
     setting(
         "supervise.retry_pause",
-        Kind::Seconds,
+        SECONDS,
         "60",
         "Pause before a failed task runs again",
     ),
     setting(
         "supervise.model_pause",
-        Kind::Seconds,
+        SECONDS,
         "5",
-        "First pause of the Teller after its model failed; it doubles",
+        "First pause of the Teller whose model failed; it doubles",
     ),
     setting(
         "supervise.question_pause",
-        Kind::Seconds,
+        SECONDS,
         "300",
         "Shortest time between two questions of conditions",
     ),
     setting(
         "supervise.debounce",
-        Kind::Seconds,
+        SECONDS,
         "0.8",
         "Time that the Teller waits for another message",
     ),
     setting(
         "supervise.tick",
-        Kind::Seconds,
+        SECONDS,
         "1",
-        "Time between two looks at the state when nothing changes",
+        "Time between two looks when nothing changes",
     ),
 ];
 
