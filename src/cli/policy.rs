@@ -3,6 +3,7 @@
 
 mod args;
 mod command;
+mod file_cache;
 mod project;
 mod store;
 mod trust;

@@ -129,7 +129,8 @@ impl ApprovalStore {
         })
     }
 
-    fn file(&self) -> PathBuf {
+    /// Returns the file of all projects.
+    pub(super) fn file(&self) -> PathBuf {
         self.directory.join(NAME)
     }
 
