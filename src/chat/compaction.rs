@@ -129,7 +129,7 @@ async fn receive(
     }
     if text.trim().is_empty() {
         let message = "the model gave an empty summary";
-        return Err(failed(ModelError::new(ModelErrorKind::Protocol, message)));
+        return Err(failed(ModelError::new(ModelErrorKind::NoAnswer, message)));
     }
     Ok(redactor.redact_whole_again(text.trim()))
 }

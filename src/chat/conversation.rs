@@ -482,7 +482,7 @@ impl Conversation {
         if is_last && ended.text.trim().is_empty() {
             if turn.is_repeated {
                 let message = "the model gave an empty answer twice";
-                return Some(failed(ModelError::new(ModelErrorKind::Protocol, message)));
+                return Some(failed(ModelError::new(ModelErrorKind::NoAnswer, message)));
             }
             turn.is_repeated = true;
             return None;

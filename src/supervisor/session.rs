@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use karyi_core::error::ToolError;
-use karyi_model::Usage;
+use karyi_model::{ModelErrorKind, Usage};
 use karyi_tasks::evaluation::ConditionQuestion;
 use karyi_tasks::question;
 use karyi_tasks::staged_work::StagedWork;
@@ -146,6 +146,10 @@ impl SessionResources {
                 SessionResult::Stuck("its answer is longer than the model's limit".to_owned())
             }
             TurnEnd::Refused(reason) => SessionResult::Stuck(reason),
+            // The model works: another session would get the same answer.
+            TurnEnd::ModelFailed(error) if error.kind == ModelErrorKind::NoAnswer => {
+                SessionResult::Stuck(error.message.clone())
+            }
             TurnEnd::ModelFailed(error) => {
                 SessionResult::ModelFailed(format!("{}: {}", error.code(), error.message))
             }

@@ -31,6 +31,8 @@ pub enum ModelErrorKind {
     Protocol,
     /// Nothing arrived in time.
     Timeout,
+    /// The model answers, and says nothing.
+    NoAnswer,
 }
 
 impl ModelErrorKind {
@@ -49,6 +51,7 @@ impl ModelErrorKind {
             Self::Network => "model_network",
             Self::Protocol => "model_protocol",
             Self::Timeout => "model_timeout",
+            Self::NoAnswer => "model_no_answer",
         }
     }
 
@@ -69,6 +72,7 @@ impl ModelErrorKind {
             Self::Network => "check the network and the address of the server",
             Self::Protocol => "check that `base_url` and `provider` fit the server",
             Self::Timeout => "check that the server still works, then ask again",
+            Self::NoAnswer => "put the request in other words, or use another model",
         }
     }
 }
@@ -152,7 +156,8 @@ impl ModelError {
             | ModelErrorKind::UnknownModel
             | ModelErrorKind::Context
             | ModelErrorKind::Content
-            | ModelErrorKind::Request => false,
+            | ModelErrorKind::Request
+            | ModelErrorKind::NoAnswer => false,
         };
         by_kind && !self.is_final
     }
