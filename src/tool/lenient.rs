@@ -2,7 +2,8 @@
 //!
 //! Clients that speak JSON send a list as JSON text, a number or a boolean as text, one object where a list
 //! is expected, or a comment on the call beside its arguments. The slips that the repair mode of ToolsXML takes
-//! are taken here too: a time with a unit, a key written as `Ctrl+C`, `path` for `src`. Whatever does not fit is
+//! are taken here too: a time with a unit, a key written as `Ctrl+C`, `path` for `src`, `taskId` for
+//! `task_id`. Whatever does not fit is
 //! left as it is; the check that follows reports it.
 
 use serde_json::{Map, Value};
@@ -45,7 +46,7 @@ fn convert_members(map: &mut Map<String, Value>, schema: &Value) {
     let Some(properties) = schema.get("properties") else {
         return;
     };
-    rename_paths(map, properties);
+    rename(map, properties);
     for (name, value) in map {
         let Some(schema) = properties.get(name) else {
             continue;
@@ -64,17 +65,22 @@ fn convert_members(map: &mut Map<String, Value>, schema: &Value) {
     }
 }
 
-/// Gives `path` and `src` the name that the schema has for them.
-fn rename_paths(map: &mut Map<String, Value>, known: &Value) {
-    let renamed = map.keys().find_map(|written| {
-        let name = slips::counterpart(written)?;
-        let is_meant = known.get(written).is_none() && known.get(name).is_some();
-        (is_meant && !map.contains_key(name)).then(|| (written.clone(), name))
-    });
-    if let Some((written, name)) = renamed
-        && let Some(value) = map.shift_remove(&written)
-    {
-        map.insert(name.into(), value);
+/// Gives arguments the names that the schema has for them: `src` for `path`, `task_id` for `taskId`.
+fn rename(map: &mut Map<String, Value>, known: &Value) {
+    let names = || known.as_object().into_iter().flat_map(Map::keys);
+    let other = |written: &String| {
+        let is_known = known.get(written).is_some();
+        let name = slips::other_name(written, names().map(String::as_str));
+        let name = name.filter(|name| !is_known && !map.contains_key(*name))?;
+        Some((written.clone(), name.to_owned()))
+    };
+    let renamed: Vec<(String, String)> = map.keys().filter_map(other).collect();
+    for (written, name) in renamed {
+        if !map.contains_key(&name)
+            && let Some(value) = map.shift_remove(&written)
+        {
+            map.insert(name, value);
+        }
     }
 }
 
@@ -135,7 +141,7 @@ mod tests {
             "files": {"type": "array", "items": {"type": "object", "required": ["src"], "properties": {
                 "src": {"type": "string"}, "all": {"type": "boolean"}, "depth": {"type": ["integer", "null"]}}}},
             "names": {"type": "array", "items": {"type": "string"}},
-            "key": {"type": "string", "enum": ["c", "enter"]}, "text": {"type": "string"}, "timeout": {"type": "number"}, "headers": {"type": "object"}}});
+            "run_at": {"type": "string"}, "key": {"type": "string", "enum": ["c", "enter"]}, "text": {"type": "string"}, "timeout": {"type": "number"}, "headers": {"type": "object"}}});
         convert(&mut arguments, &schema);
         arguments
     }
@@ -171,6 +177,7 @@ mod tests {
                 json!({"files": [{"path": "a"}]}),
                 json!({"files": [{"src": "a"}]}),
             ),
+            (json!({"runAt": "x"}), json!({"run_at": "x"})),
             (json!({"description": "why", "reason": "so"}), json!({})),
         ] {
             assert_eq!(read(given.clone()), expected, "{given}");
@@ -186,6 +193,7 @@ mod tests {
             json!({"timeout": "true"}),
             json!({"key": "Ctrl+D"}),
             json!({"files": [{"src": "a", "path": "b"}]}),
+            json!({"runAt": "x", "run_at": "y"}),
             json!({"timeout": true}),
             json!({"names": "[1, 2"}),
             json!({"names": "one"}),

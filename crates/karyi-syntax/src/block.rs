@@ -291,7 +291,10 @@ impl Block {
             true => written.into(),
             false => rule.name.clone(),
         };
-        if name != written {
+        let is_other = !cx.mode.is_same(written, &name);
+        if is_other {
+            self.repairs.add(Repair::R11);
+        } else if name != written {
             self.repairs.add(Repair::R7);
         }
         let mut attributes = self.attributes(cx, &rule, &name, (tag, scan))?;
@@ -307,6 +310,7 @@ impl Block {
             word,
             is_path,
             name,
+            written: is_other.then(|| written.into()),
             rule,
             mark: cx.view.mark(tag.len()),
             attributes,
@@ -432,8 +436,11 @@ impl Block {
         let inside = tag.get(2..tag.len() - 1).unwrap_or_default();
         let length = inside.bytes().take_while(|b| !is_space(*b)).count();
         let (name, junk) = inside.split_at(length);
-        let expected = self.stack.last().map_or("tools", |open| &open.name);
-        if !mode.is_same(name, expected) {
+        let open = self.stack.last();
+        let expected = open.map_or("tools", |open| &open.name);
+        let written = open.and_then(|open| open.written.as_ref());
+        let is_written = written.is_some_and(|written| *written == *name);
+        if !is_written && !mode.is_same(name, expected) {
             let message = format!(
                 "</{}> stands where </{}> was expected",
                 shown(name),
@@ -445,7 +452,7 @@ impl Block {
             let message = "an end tag holds nothing but its name";
             return Err(Fault::ahead(Code::BadTag, start, tag.len(), message));
         }
-        if name != expected {
+        if !is_written && name != expected {
             self.repairs.add(Repair::R7);
         }
         Ok(())

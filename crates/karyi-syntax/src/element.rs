@@ -24,6 +24,8 @@ pub(super) struct OpenElement {
     pub(super) rule: Arc<Rule>,
     /// Its name: as declared, or as written for elements without declaration.
     pub(super) name: Name,
+    /// Its name as written, where a slip stands for another name.
+    pub(super) written: Option<Name>,
     /// Its opening tag.
     pub(super) mark: Mark,
     /// Its attributes.
@@ -101,7 +103,14 @@ impl OpenElement {
         length: usize,
         mode: Mode,
     ) -> Outcome<Arc<Rule>> {
-        let Some(parameter) = parameters.iter().find(|p| mode.is_same(name, &p.rule.name)) else {
+        let names = parameters.iter().map(|p| p.rule.name.as_str());
+        let other = match mode {
+            Mode::Strict => None,
+            Mode::Repair => slips::other_name(name, names),
+        };
+        let is_meant = |p: &&Parameter| other == Some(p.rule.name.as_str());
+        let same = parameters.iter().find(|p| mode.is_same(name, &p.rule.name));
+        let Some(parameter) = same.or_else(|| parameters.iter().find(is_meant)) else {
             return Err(self.unexpected(name, length, "one of its parameters"));
         };
         let declared = &parameter.rule.name;
@@ -384,9 +393,10 @@ impl<'r> Attributes<'r> {
             let repair = (attribute.name != name).then_some(Repair::R7);
             return Ok(Meaning::Name(attribute.name.clone(), repair));
         }
-        match (self.rule.leaf(), slips::other_name(name, known)) {
+        let names = known.iter().map(|attribute| attribute.name.as_str());
+        match (self.rule.leaf(), slips::other_name(name, names)) {
             _ if self.mode == Mode::Strict => Err(self.unknown(name)),
-            (_, Some(other)) => Ok(Meaning::Name(other.name.clone(), Some(Repair::R11))),
+            (_, Some(other)) => Ok(Meaning::Name(other.into(), Some(Repair::R11))),
             (Some(LeafKind::Word(_)), None) if name.eq_ignore_ascii_case("key") => {
                 Ok(Meaning::Word)
             }

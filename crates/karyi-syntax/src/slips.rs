@@ -1,13 +1,12 @@
 //! Harmless slips that repair mode takes: only one meaning is possible (rules R9 to R12).
 
 use super::chars::is_same_name;
-use super::table::Attribute;
 
-/// Finds the attribute that a model means by `path` or `src`, or by `taskId` for `task_id`.
-pub(super) fn other_name<'a>(written: &str, known: &'a [Attribute]) -> Option<&'a Attribute> {
+/// Finds the argument that a model means by `path` or `src`, or by `taskId` for `task_id`.
+#[must_use]
+pub fn other_name<'a>(written: &str, mut known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let other = counterpart(written);
-    let is_meant = |name: &str| other == Some(name) || is_camel_case(written, name);
-    known.iter().find(|attribute| is_meant(&attribute.name))
+    known.find(|name| other == Some(*name) || is_camel_case(written, name))
 }
 
 /// Tells whether a name is `declared` in camel case.
@@ -23,8 +22,7 @@ fn is_camel_case(written: &str, declared: &str) -> bool {
 }
 
 /// Returns the name that `path` or `src` stands for where the tool has no argument of that name.
-#[must_use]
-pub fn counterpart(written: &str) -> Option<&'static str> {
+fn counterpart(written: &str) -> Option<&'static str> {
     let names = [("path", "src"), ("src", "path")];
     let is_written = |name: &str| is_same_name(written.as_bytes(), name.as_bytes());
     let found = names.into_iter().find(|(name, _)| is_written(name))?;
