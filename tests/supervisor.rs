@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 
 use crate::harness::{Karyi, Ran, results};
 
+mod session_tools;
+mod state_dir;
+
 /// A state directory, and what is done in it.
 struct Home(tempfile::TempDir);
 
@@ -324,9 +327,10 @@ fn a_role_has_its_tools_and_no_others() {
 #[test]
 fn a_role_is_of_the_session() {
     let home = Home::new();
-    // Another tool is none of this session.
-    home.play("teller", "<command>touch /tmp/never</command>")
+    // A tool that karyi does not know refuses the whole message.
+    home.play("teller", "<reply><text>x</text></reply><frobnicate/>")
         .exit(2);
+    assert!(!home.path("history.jsonl").exists());
     // A role is of the session, never of the text.
     Karyi::with_args(&["run", "--tools", "supervisor", "-"])
         .stdin("")
@@ -393,6 +397,7 @@ fn a_question_is_answered_by_a_person() {
 #[test]
 fn people_list_show_cancel_and_stop() {
     let home = Home::new();
+    home.play("planner", "<list_tasks/>").exit(0);
     home.command(&["tasks"])
         .exit(0)
         .stdout_text("there are no tasks\n");
@@ -439,6 +444,7 @@ fn people_list_show_cancel_and_stop() {
 #[test]
 fn an_id_names_no_file_elsewhere() {
     let home = Home::new();
+    home.play("planner", "<list_tasks/>").exit(0);
     home.command(&["tasks", "cancel", "none"]).exit(1);
     fs::write(home.path("victim.json"), "{}").unwrap();
     for words in [

@@ -255,10 +255,7 @@ pub(super) async fn request(
         request.stop = vec!["\n<results"];
     }
     if model::is_small(model, &facts) {
-        if example::TOOLS
-            .iter()
-            .all(|tool| registry.get(tool).is_some())
-        {
+        if example::TOOLS.iter().all(|tool| registry.lists(tool)) {
             request.messages = example::messages(redactor);
         }
         request.temperature = Some(0.0);
@@ -279,9 +276,9 @@ pub(super) fn system(
     let search_path = shell::search_path();
     let chosen = session.shell.as_deref();
     let names = ShellNames::find(chosen, SessionUse::Conversation, &search_path)?;
-    let shell = match registry.get("command") {
-        Some(_) => names.description(&search_path) + note,
-        None => note.trim_start_matches("\n- ").to_owned(),
+    let shell = match registry.lists("command") {
+        true => names.description(&search_path) + note,
+        false => note.trim_start_matches("\n- ").to_owned(),
     };
     Ok(prompt::prompt(registry, &shell) + &var_names())
 }

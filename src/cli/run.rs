@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use tokio::sync::mpsc;
 
 use crate::cli::args::{ColorMode, RunArgs, VarsMode};
+use crate::cli::config::Settings;
 use crate::cli::control_socket;
 use crate::cli::interrupts::{self, Interrupts};
 use crate::cli::keyboard::Keyboard;
@@ -49,6 +50,7 @@ use karyi_pty::guard;
 use karyi_pty::{Session, lacks_output};
 use karyi_syntax::Mode;
 use karyi_syntax::grammar::Grammar;
+use karyi_tasks::state_directory::StateDirectory;
 use karyi_vault::redact::{Redacted, Redactor};
 use karyi_vault::session::Secrets;
 
@@ -120,8 +122,10 @@ fn supervision(args: &RunArgs) -> anyhow::Result<SharedSupervision> {
         return Ok(None);
     };
     let name = karyi_core::ids::new_id()?;
-    let session = Supervision::open(&args.state_dir.path()?, role.into(), &name)?;
-    Ok(Some(Arc::new(session)))
+    let settings = Settings::load()?.supervisor();
+    let state = StateDirectory::open(&args.state_dir.path()?)?.with_pauses(settings.pauses);
+    let session = Supervision::new(Arc::new(state), role.into(), &name);
+    Ok(Some(Arc::new(session.with_aging(settings.aging))))
 }
 
 /// Writes the report of a message that could not be read.

@@ -7,9 +7,11 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::cli::config::Settings;
 use crate::cli::supervisor_args::StateDirArgs;
-use crate::cli::{fail_as_given, print, say};
+use crate::cli::{fail_any, fail_as_given, print, say};
 use crate::render::paint::{safe_json, safe_line};
+use crate::supervisor::settings::SupervisorSettings;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_tasks::cancellation::{CancelReason, cancel, dependents};
@@ -17,6 +19,7 @@ use karyi_tasks::lifecycle::stop;
 use karyi_tasks::listing::{ListOptions, TaskSummary, find, list};
 use karyi_tasks::question::{self, PendingQuestion};
 use karyi_tasks::state_directory::StateDirectory;
+use karyi_tasks::task::Aging;
 use karyi_tasks::task_id::TaskId;
 use karyi_tasks::task_log::{self, LogReader};
 
@@ -73,7 +76,11 @@ type TaskReport = (String, ExitCode);
 
 /// Runs `karyi tasks`.
 pub(super) fn tasks(args: &TasksArgs) -> ExitCode {
-    match run(args) {
+    let settings = match Settings::load() {
+        Ok(settings) => settings.supervisor(),
+        Err(error) => return fail_any(&error.into()),
+    };
+    match run(args, &settings) {
         Ok((text, code)) => {
             let printed = print(&format!("{text}\n"));
             match printed == ExitCode::SUCCESS {
@@ -85,10 +92,10 @@ pub(super) fn tasks(args: &TasksArgs) -> ExitCode {
     }
 }
 
-fn run(args: &TasksArgs) -> Result<TaskReport, ToolError> {
-    let state = StateDirectory::open(&args.state_dir.path()?)?;
+fn run(args: &TasksArgs, settings: &SupervisorSettings) -> Result<TaskReport, ToolError> {
+    let state = StateDirectory::open_used(&args.state_dir.path()?)?.with_pauses(settings.pauses);
     match args.topic.clone().unwrap_or(TasksTopic::List) {
-        TasksTopic::List => list_all(&state, args.json),
+        TasksTopic::List => list_all(&state, settings.aging, args.json),
         TasksTopic::Show { id } => show(&state, &TaskId::parse(&id)?, args.json),
         TasksTopic::Cancel { id } => cancel_one(&state, &TaskId::parse(&id)?, args.json),
         TasksTopic::Stop { id } => stop_one(&state, &TaskId::parse(&id)?, args.json),
@@ -96,13 +103,17 @@ fn run(args: &TasksArgs) -> Result<TaskReport, ToolError> {
     }
 }
 
-fn list_all(state: &StateDirectory, is_json: bool) -> Result<TaskReport, ToolError> {
+fn list_all(state: &StateDirectory, aging: Aging, is_json: bool) -> Result<TaskReport, ToolError> {
     for broken in state.set_broken_aside()? {
         let (folder, name) = (&broken.folder, &broken.name);
         let line = format!("moved {folder}/{name} to corrupt: {}", broken.reason);
         say(&safe_line(&line));
     }
-    let tasks = list(state, ListOptions::default(), Timestamp::now())?;
+    let options = ListOptions {
+        aging,
+        ..ListOptions::default()
+    };
+    let tasks = list(state, options, Timestamp::now())?;
     let open = question::pending(state)?;
     let failure = task_log::model_failure(state)?;
     if is_json {

@@ -63,7 +63,7 @@ pub(super) fn answer(args: &AnswerArgs) -> ExitCode {
             [id, text] => (Some(TaskId::parse(id)?), text.as_str()),
             words => (None, words.first().map_or("", String::as_str)),
         };
-        let state = StateDirectory::open(&path)?;
+        let state = StateDirectory::open_used(&path)?;
         question::answer(&state, id.as_ref(), &masked(text)?, Timestamp::now())
     });
     finish(answered, |answer| match args.json {

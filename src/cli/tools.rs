@@ -57,7 +57,7 @@ pub(super) fn tools(args: &ToolsArgs) -> ExitCode {
                 false => return print(&(prompt::prompt(&registry, "") + &names)),
             };
             match shell {
-                Ok(_) if registry.get("command").is_none() => {
+                Ok(_) if !registry.lists("command") => {
                     print(&(prompt::prompt(&registry, "") + &names))
                 }
                 Ok(shell) => {

@@ -106,16 +106,24 @@ impl Admission {
         &self,
         mut calls: Vec<PreparedCall>,
     ) -> Result<Vec<AdmittedCall>, RefusedCalls> {
-        let mut inner: Vec<&mut Call> = calls
-            .iter_mut()
-            .map(|prepared| &mut prepared.call)
-            .collect();
+        let session = self.run.context.supervision.as_ref();
+        // A call of a tool that its role does not have ends with an error in its turn, whatever it holds.
+        let has_tool =
+            |call: &Call| session.is_none_or(|session| session.has_tool(call.spec().name));
+        let inner = calls.iter_mut().map(|prepared| &mut prepared.call);
+        let inner = inner.enumerate().filter(|(_, call)| has_tool(call));
+        let (places, mut inner): (Vec<usize>, Vec<&mut Call>) = inner.unzip();
         for call in &mut inner {
             resolve::add_settings(call, &self.run.context.settings);
         }
         match self.check(&mut inner).await {
             Ok(()) => Ok(calls.into_iter().map(AdmittedCall).collect()),
-            Err(errors) => Err(RefusedCalls { calls, errors }),
+            Err(errors) => {
+                let errors = errors.into_iter();
+                let errors = errors.filter_map(|(at, error)| Some((*places.get(at)?, error)));
+                let errors = errors.collect();
+                Err(RefusedCalls { calls, errors })
+            }
         }
     }
 

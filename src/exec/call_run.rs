@@ -18,6 +18,7 @@ use crate::exec::output_log::LogLifetime;
 use crate::exec::resolve;
 use crate::exec::run_context::RunContext;
 use crate::exec::shorten;
+use crate::tool::context::blocking;
 use crate::tool::sessions::JOB_PREFIX;
 use crate::tool::{Answer, Context, Effect, Seconds, Spec};
 use crate::tools::{Call, counted_texts};
@@ -76,6 +77,13 @@ pub async fn run(run: RunContext, prepared: PreparedCall, hand_over: Cancel) -> 
         hand_over,
     };
     run.emit(started_event(&info)).await;
+    if let Err(error) = check_role(&run, info.spec.name).await {
+        let mut outcome = Outcome::failed(info.id, info.spec.name.into(), error);
+        outcome.repairs = prepared.repairs;
+        let outcome = CallResult::new(outcome).seal(&run);
+        log_call(&run, outcome.get());
+        return outcome;
+    }
     let mut call = prepared.call;
     let mut warnings = run.policy_gate.warnings(&mut call, &run.context.secrets);
     warnings.extend(timeout.and_then(long_timeout_warning));
@@ -105,6 +113,15 @@ pub async fn run(run: RunContext, prepared: PreparedCall, hand_over: Cancel) -> 
     let outcome = result.seal(&run);
     log_call(&run, outcome.get());
     outcome
+}
+
+/// Checks that the role of the session has a tool; a session without a role has those that its calls can name.
+async fn check_role(run: &RunContext, tool: &'static str) -> Result<(), ToolError> {
+    match run.context.supervision.clone() {
+        None => Ok(()),
+        Some(session) if session.has_tool(tool) => Ok(()),
+        Some(session) => blocking(move || session.check_tool(tool)).await,
+    }
 }
 
 /// Adds a line about the call to the log.

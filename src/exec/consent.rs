@@ -59,12 +59,10 @@ pub async fn judge(run: &RunContext, mut prepared: PreparedCall, block: BlockSta
         .takes_commands
         .unwrap_or_else(|| types_code(run, call));
     let mut verdict = approvals.judge(call, place, types_code);
-    if run
-        .context
-        .settings
-        .check_enabled(call.spec().name)
-        .is_err()
-    {
+    let tool = call.spec().name;
+    let session = run.context.supervision.as_ref();
+    let lacks_tool = session.is_some_and(|session| !session.has_tool(tool));
+    if lacks_tool || run.context.settings.check_enabled(tool).is_err() {
         // It ends with an error whatever a person says.
         verdict = Verdict::Allow(Vec::new());
     }

@@ -89,9 +89,9 @@ fn introduction<C>(registry: &Registry<C>) -> String {
     let mut text = String::from(INTRODUCTION);
     let first = registry.entries().first();
     let first = first.and_then(|entry| entry.spec.examples.first());
-    let example = match registry.get("command") {
-        Some(_) => "<command>ls -la</command>",
-        None => first.map_or("", |example| example.xml),
+    let example = match registry.lists("command") {
+        true => "<command>ls -la</command>",
+        false => first.map_or("", |example| example.xml),
     };
     for line in example.lines() {
         text.push_str(&format!("  {line}\n"));

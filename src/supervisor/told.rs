@@ -13,7 +13,7 @@ use karyi_tasks::listing::{self, ListOptions, TaskSummary};
 use karyi_tasks::memory;
 use karyi_tasks::memory_index::MemoryHit;
 use karyi_tasks::state_directory::StateDirectory;
-use karyi_tasks::task::{Task, TaskRole};
+use karyi_tasks::task::{Aging, Task, TaskRole};
 use karyi_tasks::task_result::TaskStatus;
 use karyi_tasks::teller_input::TellerInput;
 
@@ -24,7 +24,7 @@ use karyi_tasks::teller_input::TellerInput;
 pub fn teller(
     state: &StateDirectory,
     input: &TellerInput,
-    now: Timestamp,
+    (now, aging): (Timestamp, Aging),
 ) -> Result<String, ToolError> {
     let mut text = format!("Time: {}\n", shown(now));
     let told = |message: &Message| {
@@ -36,7 +36,7 @@ pub fn teller(
     let messages = recent(state, told)?;
     section(&mut text, "Earlier messages", &history_lines(&messages));
     section(&mut text, "Memory", &passages(state, input)?);
-    section(&mut text, "Open tasks", &open_tasks(state, now)?);
+    section(&mut text, "Open tasks", &open_tasks(state, now, aging)?);
     let events: String = input.events.iter().map(event_text).collect();
     section(&mut text, "Events", &events);
     let inbox = input.inbox.iter();
@@ -55,13 +55,13 @@ pub fn teller(
 /// The system fails.
 pub fn task(
     state: &StateDirectory,
-    role: TaskRole,
-    task: &Task,
-    (work, now): (&Path, Timestamp),
+    (role, task): (TaskRole, &Task),
+    work: &Path,
+    (now, aging): (Timestamp, Aging),
 ) -> Result<String, ToolError> {
     let mut text = format!("Directory: {}\nTime: {}\n", work.display(), shown(now));
     if role == TaskRole::Planner {
-        section(&mut text, "Open tasks", &open_tasks(state, now)?);
+        section(&mut text, "Open tasks", &open_tasks(state, now, aging)?);
     }
     section(&mut text, "Task", &format!("{}\n", task.prompt.trim()));
     let upstream = task.origin.as_ref().map(|origin| &origin.upstream[..]);
@@ -92,11 +92,14 @@ pub fn task(
 ///
 /// # Errors
 /// The system fails.
-pub fn judge(state: &StateDirectory, now: Timestamp) -> Result<String, ToolError> {
+pub fn judge(
+    state: &StateDirectory,
+    (now, aging): (Timestamp, Aging),
+) -> Result<String, ToolError> {
     let mut text = format!("Time: {}\n", shown(now));
     let messages = recent(state, |_| true)?;
     section(&mut text, "Messages", &history_lines(&messages));
-    section(&mut text, "Open tasks", &open_tasks(state, now)?);
+    section(&mut text, "Open tasks", &open_tasks(state, now, aging)?);
     Ok(text)
 }
 
@@ -184,8 +187,12 @@ fn passages(state: &StateDirectory, input: &TellerInput) -> Result<String, ToolE
     Ok(hits.into_iter().map(line).collect())
 }
 
-fn open_tasks(state: &StateDirectory, now: Timestamp) -> Result<String, ToolError> {
-    let tasks = listing::list(state, ListOptions::default(), now)?;
+fn open_tasks(state: &StateDirectory, now: Timestamp, aging: Aging) -> Result<String, ToolError> {
+    let options = ListOptions {
+        aging,
+        ..ListOptions::default()
+    };
+    let tasks = listing::list(state, options, now)?;
     let line = |task: &TaskSummary| {
         let (id, role) = (&task.id, task.role.unwrap_or(task.kind));
         format!(

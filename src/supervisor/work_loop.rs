@@ -264,7 +264,7 @@ impl Supervisor {
         if questions.is_empty() || self.count(SessionKind::Judge) > 0 {
             return Ok(());
         }
-        let text = told::judge(&self.resources.state, now)?;
+        let text = told::judge(&self.resources.state, (now, self.settings.aging))?;
         let text = format!("{text}\n{}", verdicts::questions_text(&questions));
         let limits = RoleLimits {
             timeout: limits::VERDICT_TIMEOUT,
@@ -303,7 +303,9 @@ impl Supervisor {
             ..usual
         };
         self.announcer.started(role, &task);
-        let text = told::task(&self.resources.state, role, &task, (&self.work, now));
+        let state = &self.resources.state;
+        let when = (now, self.settings.aging);
+        let text = told::task(state, (role, &task), &self.work, when);
         let work = SessionWork::Task(role, task);
         match text {
             Ok(text) => self.start(work, limits, text),
@@ -339,7 +341,7 @@ impl Supervisor {
             // A person may have typed a value, and the history keeps every message.
             item.text = self.announcer.masked(&item.text);
         }
-        let text = told::teller(&state, &input, now)?;
+        let text = told::teller(&state, &input, (now, self.settings.aging))?;
         teller_input::begin(&state, &input)?;
         let limits = self.settings.teller;
         self.start(SessionWork::Teller(input), limits, text);
@@ -369,7 +371,7 @@ impl Supervisor {
     }
 
     /// Begins the part of a Teller or Planner. Its name is the same when the session is repeated for the same run.
-    fn supervision(&mut self, work: &SessionWork) -> SharedSupervision {
+    fn supervision(&self, work: &SessionWork) -> SharedSupervision {
         let (role, name) = match work {
             SessionWork::Teller(input) => (SessionRole::Teller, input.session()?.to_string()),
             SessionWork::Task(TaskRole::Planner, task) => (
@@ -378,15 +380,9 @@ impl Supervisor {
             ),
             SessionWork::Task(TaskRole::Worker, _) | SessionWork::Verdicts(_) => return None,
         };
-        let session = Supervision::open(self.resources.state.path(), role, &name);
-        match session {
-            Ok(session) => Some(Arc::new(session)),
-            Err(error) => {
-                // Each of its calls says so, too.
-                self.announcer.problem(&error);
-                None
-            }
-        }
+        let state = Arc::clone(&self.resources.state);
+        let session = Supervision::new(state, role, &name);
+        Some(Arc::new(session.with_aging(self.settings.aging)))
     }
 
     /// Takes a session that ended.
@@ -489,9 +485,10 @@ impl Supervisor {
             self.announcer
                 .announce(Notice::progress("planner_output_invalid", text, fields));
         }
-        let ending = endings::task_ending(&end.result, end.limit);
-        let (status, said) = endings::words(&ending);
         let state = &self.resources.state;
+        let ending = endings::task_ending(&end.result, end.limit);
+        let ending = lifecycle::unless_stopped(state, role, &task.id, ending)?;
+        let (status, said) = endings::words(&ending);
         let finish = lifecycle::finish(state, role, task, ending, Timestamp::now())?;
         self.announcer
             .finished(role, &task.id, finish, (status, &said));

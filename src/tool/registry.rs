@@ -121,6 +121,12 @@ impl<C> Registry<C> {
         self.known().find(|entry| entry.spec.name == name)
     }
 
+    /// Tells whether the tool `name` is in lists.
+    #[must_use]
+    pub fn lists(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.spec.name == name)
+    }
+
     fn known(&self) -> impl Iterator<Item = &Entry<C>> {
         self.entries.iter().chain(&self.hidden)
     }
@@ -129,7 +135,8 @@ impl<C> Registry<C> {
     #[must_use]
     pub fn grammar(&self) -> Grammar {
         let rule = |entry: &Entry<C>| entry.schema.element_rule(&entry.spec);
-        let also_called = self.known().flat_map(|entry| {
+        // A hint leads to no tool that a call may not use.
+        let also_called = self.entries.iter().flat_map(|entry| {
             // A tool that is offered is meant by its name.
             let names = entry.spec.also_called.iter();
             let names = names.filter(|name| self.get(name).is_none());
@@ -138,6 +145,11 @@ impl<C> Registry<C> {
         Grammar {
             tools: self.known().map(rule).collect(),
             also_called: also_called.collect(),
+            unlisted: self
+                .hidden
+                .iter()
+                .map(|entry| entry.spec.name.to_owned())
+                .collect(),
             // A name for which an offered tool is meant is not said to be missing.
             not_offered: self
                 .not_offered

@@ -3,17 +3,18 @@
 //! The role comes from whoever begins the session, never from a text. What a Planner stages becomes real when the session
 //! ends well; what a Teller delegates is real at once.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
-use karyi_core::error::ToolError;
+use karyi_core::error::{ErrorCode, ToolError};
 use karyi_tasks::lifecycle;
-use karyi_tasks::staged_work::{PlannerSession, StagedWork};
+use karyi_tasks::staged_work::{PlannerSession, StagedWork, check_count};
 use karyi_tasks::state_directory::StateDirectory;
-use karyi_tasks::task::TaskRequest;
+use karyi_tasks::task::{Aging, TaskRequest};
 use karyi_tasks::task_id::TaskId;
+use karyi_tasks::task_log;
 use karyi_tasks::trigger::TriggerPlan;
+use serde_json::json;
 
 /// Role that has tools of the family `supervisor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,9 +52,10 @@ pub fn roles_of(tool: &str) -> &'static [SessionRole] {
 /// Part of a session in a supervisor's work.
 #[derive(Debug)]
 pub struct Supervision {
-    state: StateDirectory,
+    state: Arc<StateDirectory>,
     role: SessionRole,
     name: String,
+    aging: Aging,
     work: Mutex<SessionWork>,
 }
 
@@ -61,25 +63,55 @@ pub struct Supervision {
 struct SessionWork {
     /// Number of things that the Teller made.
     calls: u64,
+    /// Number of tasks that the Teller has handed over.
+    delegated: usize,
     planner: PlannerSession,
 }
 
 impl Supervision {
     /// Begins a session in a state directory. Its name tells it from all others; one that is repeated has the same name.
-    ///
-    /// # Errors
-    /// The directory cannot be opened.
-    pub fn open(path: &Path, role: SessionRole, name: &str) -> Result<Self, ToolError> {
+    #[must_use]
+    pub fn new(state: Arc<StateDirectory>, role: SessionRole, name: &str) -> Self {
         let work = SessionWork {
             calls: 0,
+            delegated: 0,
             planner: PlannerSession::new(name),
         };
-        Ok(Self {
-            state: StateDirectory::open(path)?,
+        Self {
+            state,
             role,
             name: name.to_owned(),
+            aging: Aging::Off,
             work: Mutex::new(work),
-        })
+        }
+    }
+
+    /// Sets the effect of waiting on the order of tasks.
+    #[must_use]
+    pub fn with_aging(self, aging: Aging) -> Self {
+        Self { aging, ..self }
+    }
+
+    /// Checks that the role of the session has a tool.
+    ///
+    /// # Errors
+    /// `tool_not_allowed`, which is logged in the state directory, or the system fails.
+    pub fn check_tool(&self, tool: &str) -> Result<(), ToolError> {
+        if self.has_tool(tool) {
+            return Ok(());
+        }
+        let role = self.role.as_str();
+        let fields = json!({"role": role, "tool": tool});
+        let fields = fields.as_object().cloned().unwrap_or_default();
+        task_log::log(&self.state, self.now(), "tool_not_allowed", fields)?;
+        let message = format!("the role {role} has no tool {tool}");
+        Err(ToolError::new(ErrorCode::ToolNotAllowed, message))
+    }
+
+    /// Tells whether the role of the session has a tool.
+    #[must_use]
+    pub fn has_tool(&self, tool: &str) -> bool {
+        roles_of(tool).contains(&self.role)
     }
 
     /// Returns the role of the session.
@@ -92,6 +124,12 @@ impl Supervision {
     #[must_use]
     pub fn state(&self) -> &StateDirectory {
         &self.state
+    }
+
+    /// Returns the effect of waiting on the order of tasks.
+    #[must_use]
+    pub fn aging(&self) -> Aging {
+        self.aging
     }
 
     /// Returns the time.
@@ -111,13 +149,14 @@ impl Supervision {
     /// Hands work over: a task for the Planner, or what the Planner stages.
     ///
     /// # Errors
-    /// The plan waits for nothing that is there, the session has staged too much, or the system fails.
+    /// The plan waits for nothing that is there, the session has handed too much over, or the system fails.
     pub fn delegate(
         &self,
         request: TaskRequest,
         plan: Option<TriggerPlan>,
     ) -> Result<TaskId, ToolError> {
         if self.role == SessionRole::Teller {
+            self.count_delegated()?;
             return lifecycle::delegate(&self.state, self.next_id(), request, self.now());
         }
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,6 +170,13 @@ impl Supervision {
             self.state.check_waits(condition, work.planner.staged())?;
         }
         work.planner.stage(request, plan, self.now())
+    }
+
+    fn count_delegated(&self) -> Result<(), ToolError> {
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        check_count(work.delegated)?;
+        work.delegated += 1;
+        Ok(())
     }
 
     /// Drops what the session has staged; returns false when it is nothing of this identifier.

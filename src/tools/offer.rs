@@ -111,10 +111,12 @@ impl Offer {
         }
     }
 
-    /// Returns the tools of a role. The others of its family are in no list, and a call of one says why.
+    /// Returns the tools of a role. All others that scripts can call are in no list, and a call of one says why.
     #[must_use]
     pub fn of_role(role: SessionRole) -> Self {
-        let names = family(Family::Supervisor);
+        let registry = tools::for_scripts();
+        let names = registry.entries().iter().map(|entry| entry.spec.name);
+        let names: Vec<&str> = names.collect();
         let lacking = names.iter().filter(|name| !roles_of(name).contains(&role));
         Self {
             disabled: lacking.map(|name| (*name).to_owned()).collect(),

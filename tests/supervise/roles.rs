@@ -204,19 +204,26 @@ fn a_last_message_that_cannot_be_read_is_asked_for_once_more() {
 #[test]
 fn roles_have_their_own_tools_and_no_others() {
     let server = RoleServer::start(|asked| match (asked.role(), asked.is_first()) {
-        ("teller", true) => block("<search_memory query=\"x\"/><reply><text>hello</text></reply>"),
+        ("teller", true) => block(
+            "<search_memory query=\"x\"/><command>touch made</command><reply><text>hello</text></reply>",
+        ),
         ("teller", false) => say("Done."),
         (role, _) => panic!("{role}"),
     });
     let home = Home::new(&server, ONCE, "");
     tell(&home, "hello");
-    home.run_well();
+    let told = events(&home.run_well());
+    assert_eq!(of(&told, "reply")[0]["text"], "hello");
     let asked = server.asked("teller");
     let report = asked[1].last();
-    assert!(
-        report.contains("tool_not_allowed") || report.contains("search_memory"),
-        "{report}"
-    );
+    for tool in ["search_memory", "command"] {
+        let refused = format!("the role teller has no tool {tool}");
+        assert!(report.contains(&refused), "{report}");
+    }
+    let logged = home.logged("tool_not_allowed");
+    let logged: Vec<&Value> = logged.iter().map(|event| &event["tool"]).collect();
+    assert_eq!(logged, [&json!("search_memory"), &json!("command")]);
+    assert!(!home.karyi.work().join("made").exists());
     assert!(asked[0].system.contains("<reply>"));
     assert!(
         !asked[0].system.contains("<search_memory"),
@@ -328,4 +335,72 @@ fn the_nightly_job_of_the_examples_prints_what_the_teller_says() {
     assert_eq!(lines.next(), Some("1 news"));
     let tested = std::fs::read_to_string(home.karyi.work().join("tested"));
     assert_eq!(tested.unwrap(), "failed: none\n");
+}
+
+#[test]
+fn a_teller_that_says_nothing_has_failed_once_and_its_model_is_not_down() {
+    let server = RoleServer::start(|_| say(""));
+    let home = Home::new(&server, ONCE, "");
+    tell(&home, "hello");
+    let told = events(&home.run_well());
+    let failed = of(&told, "teller_failed");
+    assert_eq!(failed.len(), 1, "{told:?}");
+    assert_eq!(failed[0]["message"], "the model gave an empty answer twice");
+    assert_eq!(of(&told, "model_failed").len(), 0, "{told:?}");
+    // It is asked for once more, as everywhere.
+    assert_eq!(server.asked("teller").len(), 2);
+    assert_eq!(home.names("inbox"), [""; 0]);
+}
+
+#[test]
+fn a_planner_cancels_what_waits_and_not_what_runs_while_the_loop_runs() {
+    let (open, closed) = gate();
+    let server = RoleServer::start(move |asked| match (asked.role(), asked.is_first()) {
+        ("worker", _) => {
+            if asked.told().contains("\nfirst\n") {
+                let _ = closed.lock().unwrap().recv();
+            }
+            say("worked")
+        }
+        ("planner", true) => {
+            let (_, ids) = asked.told().split_once("cancel ").unwrap();
+            let ids = ids.lines().next().unwrap().split(' ');
+            let calls = ids.map(|id| format!("<cancel_task task_id=\"{id}\"/>"));
+            block(&calls.collect::<String>())
+        }
+        ("planner", false) => say("{\"status\":\"done\"}"),
+        _ => teller(asked),
+    });
+    let mut home = Home::new(&server, ONCE, "workers = 1\n");
+    let first = home.plan("first", None, None);
+    let child = home.spawn();
+    until("the first task", || server.asked("worker").len() == 1);
+    // The one Worker is busy.
+    let second = home.plan("second", None, None);
+    let third = home.plan("third", None, None);
+    tell(&home, &format!("cancel {first} {second}"));
+    until("the plan", || !home.logged("task_ended").is_empty());
+    let cancelled = home.names("worker/cancelled");
+    assert_eq!(cancelled, [format!("{second}.json")]);
+    let running = home.names("worker/running");
+    assert_eq!(running, [format!("{first}.json")]);
+    open.send(()).unwrap();
+    let output = wait(child);
+    assert_eq!(output.status.code(), Some(0));
+    let planner = server.asked("planner");
+    let report = planner[1].last();
+    let (running, cancelled) = (report.find("running"), report.find("cancelled"));
+    assert!(running.is_some() && running < cancelled, "{report}");
+    let mut expected = [format!("{first}.json"), format!("{third}.json")];
+    expected.sort();
+    assert_eq!(home.names("worker/results"), expected);
+    for id in [first, third] {
+        let result = home.json(&format!("worker/results/{id}.json"));
+        assert_eq!(result["status"], "done");
+    }
+    let asked = server.asked("worker");
+    assert!(!asked.iter().any(|one| one.told().contains("\nsecond\n")));
+    let told = events(&String::from_utf8(output.stdout).unwrap());
+    let started = of(&told, "task_started");
+    assert!(!started.iter().any(|event| event["id"] == json!(second)));
 }

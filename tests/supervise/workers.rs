@@ -143,7 +143,18 @@ fn a_task_that_a_person_stops_is_ended_for_good() {
     let child = home.spawn();
     until("the task", || pid_in(&home, "pid").is_some());
     assert!(lifecycle::stop(&home.state, &id).unwrap());
-    assert_eq!(wait(child).status.code(), Some(0));
+    let output = wait(child);
+    assert_eq!(output.status.code(), Some(0));
+    let told = events(&String::from_utf8(output.stdout).unwrap());
+    let ended: Vec<&Value> = told
+        .iter()
+        .filter(|event| event["event"] == "task_ended")
+        .collect();
+    assert_eq!(ended.len(), 1, "{told:?}");
+    let said = json!([ended[0]["id"], ended[0]["status"], ended[0]["text"]]);
+    assert_eq!(said, json!([id, "failed", "stopped by a person"]));
+    let logged = &home.logged("task_ended")[0];
+    assert_eq!(logged["text"], "stopped by a person");
     assert!(!is_alive(pid_in(&home, "pid").unwrap()));
     let result = home.json(&format!("worker/results/{id}.json"));
     assert_eq!(result["failureReason"], "killed");

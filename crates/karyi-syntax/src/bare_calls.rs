@@ -70,7 +70,8 @@ fn is_call_name(name: &str, table: &Table) -> bool {
         .map_or(name.as_str(), |(_, local)| local);
     let is_word = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphabetic());
     let is_rest = |rest: &str| is_word(rest) || rest.starts_with('s') || rest.starts_with("call");
-    table.tool(&name, Mode::Repair).is_some()
+    let tool = table.tool(&name, Mode::Repair);
+    tool.is_some_and(|rule| table.is_listed(&rule.name))
         || name.strip_prefix("tool").is_some_and(is_rest)
         || local.strip_prefix("tool").is_some_and(is_rest)
         || local.ends_with("tools")

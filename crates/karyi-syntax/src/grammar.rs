@@ -8,6 +8,8 @@
 pub struct Grammar {
     /// One rule per tool, in registry order.
     pub tools: Vec<ElementRule>,
+    /// Those of them that no hint names: their calls are read, and end with an error.
+    pub unlisted: Vec<String>,
     /// Aliases that models use for tools, and the tool: for hints only.
     pub also_called: Vec<(String, String)>,
     /// Tools that exist and may not be called: for hints only.

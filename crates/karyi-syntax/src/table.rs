@@ -21,6 +21,8 @@ pub(super) struct Table {
     by_length: Vec<Vec<Arc<Rule>>>,
     /// Tools by what they are also called, in lower case.
     also_called: HashMap<String, Vec<String>>,
+    /// Tools that no hint names.
+    unlisted: Vec<String>,
     /// Tools that exist and may not be called.
     not_offered: Vec<String>,
     /// Bytes of the longest name that may follow a raw leaf.
@@ -185,6 +187,7 @@ impl Table {
         exact.sort_by(|a, b| a.name.cmp(&b.name));
         Self {
             also_called,
+            unlisted: grammar.unlisted.clone(),
             not_offered: grammar.not_offered.clone(),
             by_length: by_length(&exact),
             exact,
@@ -223,12 +226,22 @@ impl Table {
             let tools: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
             return format!("did you mean {}?", tools.join(" or "));
         }
-        did_you_mean(name, self.names()).unwrap_or_else(|| self.list())
+        did_you_mean(name, self.listed()).unwrap_or_else(|| self.list())
     }
 
     fn list(&self) -> String {
-        let names: Vec<&str> = self.names().take(MAX_LISTED).collect();
+        let names: Vec<&str> = self.listed().take(MAX_LISTED).collect();
         format!("use one of the tools {}", names.join(", "))
+    }
+
+    /// Returns the names of the tools that hints may name.
+    fn listed(&self) -> impl Iterator<Item = &str> {
+        self.names().filter(|name| self.is_listed(name))
+    }
+
+    /// Tells whether hints may name a tool.
+    pub(super) fn is_listed(&self, name: &str) -> bool {
+        self.unlisted.iter().all(|unlisted| unlisted != name)
     }
 
     /// Tells whether a name in lower case is another name of a tool.

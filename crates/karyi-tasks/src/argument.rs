@@ -12,6 +12,13 @@ pub(crate) fn misfit(field: &str, expected: &str, found: impl std::fmt::Display)
     ToolError::new(ErrorCode::BadArguments, message)
 }
 
+/// Makes the error of a word that is none of those expected.
+#[must_use]
+pub fn unknown_word(field: &str, expected: &str, found: &str) -> ToolError {
+    let found = shortened(found, limits::MAX_TASK_SUMMARY_CHARS);
+    misfit(field, expected, format!("{found:?}"))
+}
+
 /// Checks a text that a person or a model wrote: neither blank nor too long.
 pub(crate) fn check_text(field: &str, text: &str) -> Result<(), ToolError> {
     if text.trim().is_empty() {
@@ -45,10 +52,9 @@ pub(crate) fn seconds(
 /// `bad_arguments` naming the argument.
 pub fn read_time(field: &str, text: &str) -> Result<Timestamp, ToolError> {
     text.parse().map_err(|_| {
-        let found = shortened(text, limits::MAX_TASK_SUMMARY_CHARS);
         let expected =
             "a time with its zone, such as 2026-01-31T09:00:00Z or 2026-01-31T09:00:00+08:00";
-        misfit(field, expected, format!("{found:?}"))
+        unknown_word(field, expected, text)
     })
 }
 

@@ -144,12 +144,7 @@ pub fn finish(
     if !folders.running.has(&task.id)? {
         return Err(not_running(&task.id));
     }
-    let ending = match ending {
-        Ending::TimedOut(_) | Ending::Failed(..) if is_stopped(state, role, &task.id)? => {
-            Ending::Failed(FailureReason::Killed, "stopped by a person".into())
-        }
-        ending => ending,
-    };
+    let ending = unless_stopped(state, role, &task.id, ending)?;
     // One that cannot be read is none.
     let has_result = folders.results.records()?.contains_key(&task.id);
     let again = second_attempt(task, &ending, state.pauses.retry_at(now));
@@ -277,6 +272,24 @@ pub(crate) fn stop_mark(id: &TaskId) -> String {
 /// The system fails.
 pub fn is_stopped(state: &StateDirectory, role: TaskRole, id: &TaskId) -> Result<bool, ToolError> {
     state.role(role).running.files().has(&stop_mark(id))
+}
+
+/// Returns the end of the work on a task: where it failed since a person stopped it, that it was stopped.
+///
+/// # Errors
+/// The system fails.
+pub fn unless_stopped(
+    state: &StateDirectory,
+    role: TaskRole,
+    id: &TaskId,
+    ending: Ending,
+) -> Result<Ending, ToolError> {
+    Ok(match ending {
+        Ending::TimedOut(_) | Ending::Failed(..) if is_stopped(state, role, id)? => {
+            Ending::Failed(FailureReason::Killed, "stopped by a person".into())
+        }
+        ending => ending,
+    })
 }
 
 /// Asks the supervisor to end a running task for good; returns false when it does not run.

@@ -41,6 +41,22 @@ impl StagedWork {
     }
 }
 
+/// Checks that a session that has handed over so many tasks and triggers may hand over another one.
+///
+/// # Errors
+/// `bad_arguments` when it may not.
+pub fn check_count(count: usize) -> Result<(), ToolError> {
+    if count < limits::MAX_STAGED_ITEMS {
+        return Ok(());
+    }
+    let message = format!(
+        "expected at most {} tasks of one session, found one more",
+        limits::MAX_STAGED_ITEMS
+    );
+    let hint = "give one task several of the steps, or hand over the rest in another session";
+    Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint))
+}
+
 /// Session of a Planner: counts what it makes, so that a repeated session makes the same identifiers.
 #[derive(Debug)]
 pub struct PlannerSession {
@@ -90,15 +106,7 @@ impl PlannerSession {
         plan: Option<TriggerPlan>,
         now: Timestamp,
     ) -> Result<TaskId, ToolError> {
-        let count = self.staged.tasks.len() + self.staged.triggers.len();
-        if count >= limits::MAX_STAGED_ITEMS {
-            let message = format!(
-                "expected at most {} tasks of one plan, found one more",
-                limits::MAX_STAGED_ITEMS
-            );
-            let hint = "give one task several of the steps, or plan the rest in another session";
-            return Err(ToolError::new(ErrorCode::BadArguments, message).with_hint(hint));
-        }
+        check_count(self.staged.tasks.len() + self.staged.triggers.len())?;
         self.calls += 1;
         let id = TaskId::derived(&self.name, self.calls);
         match plan {

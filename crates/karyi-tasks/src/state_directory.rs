@@ -9,6 +9,7 @@
 //! A file's directory is its state, and moving it is the only arbiter. Changes of several files happen in an order in
 //! which a repetition completes them, under one lock; [`crate::settle`] repeats what a killed process left half done.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -112,6 +113,28 @@ impl StateDirectory {
             asked_at: Mutex::default(),
             root,
         })
+    }
+
+    /// Opens a state directory that was used before.
+    ///
+    /// # Errors
+    /// `not_found` when it was not, or the system does not allow it.
+    pub fn open_used(path: &Path) -> Result<Self, ToolError> {
+        match path.join("planner/queue").metadata() {
+            Ok(_) => Self::open(path),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                let message = format!(
+                    "expected the state directory of a supervisor, found that none has used {}",
+                    path.display()
+                );
+                let hint =
+                    "give the `--state-dir` of `karyi supervise`, or begin with `karyi tell`";
+                Err(ToolError::new(ErrorCode::NotFound, message).with_hint(hint))
+            }
+            Err(error) => Err(ToolError::from_io(path, &error)),
+        }
     }
 
     /// Sets the pauses of the work.

@@ -12,6 +12,7 @@ use crate::tools::supervisor::role_check::as_role;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
+use karyi_tasks::argument::unknown_word;
 use karyi_tasks::task::TaskRequest;
 use karyi_tasks::trigger::TriggerPlan;
 
@@ -118,7 +119,9 @@ impl Tool for Delegate {
                         "`type`: expected conditional, since there is a `condition`",
                     ));
                 }
-                (Some(_), _) => return Err(wrong("`type`: expected oneshot or conditional")),
+                (Some(found), _) => {
+                    return Err(unknown_word("type", "oneshot or conditional", found));
+                }
             };
             let request = TaskRequest::new(&prompt, args.priority, args.timeout)?;
             let task_id = session.delegate(request, plan)?.to_string();

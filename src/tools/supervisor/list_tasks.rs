@@ -7,9 +7,10 @@ use crate::tool::service::Hints;
 use crate::tool::spec::{Example, Family, Form, Spec};
 use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
 use crate::tools::supervisor::role_check::as_role;
-use karyi_core::error::{ErrorCode, ToolError};
+use karyi_core::error::ToolError;
 use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
+use karyi_tasks::argument::unknown_word;
 use karyi_tasks::listing::{ListOptions, ListScope, TaskSummary, list};
 use karyi_tasks::task::TaskRole;
 
@@ -118,20 +119,23 @@ impl Tool for ListTasks {
             Some("running") => ListScope::Running,
             Some("triggers") => ListScope::Triggers,
             Some("all") | None => ListScope::All,
-            Some(_) => return Err(misfit("scope", "queue, running, triggers or all")),
+            Some(found) => {
+                let expected = "queue, running, triggers or all";
+                return Err(unknown_word("scope", expected, found));
+            }
         };
         let role = match args.role.as_deref() {
             Some("planner") => Some(TaskRole::Planner),
             Some("worker") => Some(TaskRole::Worker),
             None => None,
-            Some(_) => return Err(misfit("role", "planner or worker")),
-        };
-        let options = ListOptions {
-            scope,
-            role,
-            ..ListOptions::default()
+            Some(found) => return Err(unknown_word("role", "planner or worker", found)),
         };
         as_role(context, Self::SPEC.name, move |session| {
+            let options = ListOptions {
+                scope,
+                role,
+                aging: session.aging(),
+            };
             let tasks = list(session.state(), options, session.now())?;
             let tasks = tasks.into_iter().map(ListedTask::from).collect();
             Ok(Answer::ok(Output { tasks }))
@@ -154,9 +158,4 @@ impl From<TaskSummary> for ListedTask {
             blocked: task.blocked,
         }
     }
-}
-
-fn misfit(field: &str, expected: &str) -> ToolError {
-    let message = format!("`{field}`: expected {expected}, found another word");
-    ToolError::new(ErrorCode::BadArguments, message)
 }

@@ -1,17 +1,14 @@
-//! Runs the work of a tool for a session whose role has the tool.
-
-use serde_json::json;
+//! Runs the work of a tool for the session of a supervisor.
 
 use crate::tool::Context;
 use crate::tool::context::blocking;
-use crate::tool::supervision::{Supervision, roles_of};
+use crate::tool::supervision::Supervision;
 use karyi_core::error::{ErrorCode, ToolError};
-use karyi_tasks::task_log::log;
 
-/// Runs the work of a tool on a blocking thread, if the role of the session has the tool.
+/// Runs the work of a tool on a blocking thread, for a session whose role has the tool.
 ///
 /// # Errors
-/// `tool_not_allowed`, which is logged in the state directory, or the error of the work.
+/// `tool_not_allowed`, or the error of the work.
 pub async fn as_role<T: Send + 'static>(
     context: &Context,
     tool: &'static str,
@@ -22,21 +19,5 @@ pub async fn as_role<T: Send + 'static>(
         let hint = "begin one with `karyi run --role teller` or `karyi run --role planner`";
         return Err(ToolError::new(ErrorCode::ToolNotAllowed, message).with_hint(hint));
     };
-    blocking(move || {
-        if roles_of(tool).contains(&supervision.role()) {
-            return work(&supervision);
-        }
-        let role = supervision.role().as_str();
-        let fields = json!({"role": role, "tool": tool});
-        let fields = fields.as_object().cloned().unwrap_or_default();
-        log(
-            supervision.state(),
-            supervision.now(),
-            "tool_not_allowed",
-            fields,
-        )?;
-        let message = format!("the role {role} has no tool {tool}");
-        Err(ToolError::new(ErrorCode::ToolNotAllowed, message))
-    })
-    .await
+    blocking(move || work(&supervision)).await
 }

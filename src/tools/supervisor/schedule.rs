@@ -11,6 +11,7 @@ use crate::tools::supervisor::role_check::as_role;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
+use karyi_tasks::argument::unknown_word;
 use karyi_tasks::task::TaskRequest;
 use karyi_tasks::trigger::TriggerPlan;
 use karyi_vault::redact::Redactor;
@@ -146,6 +147,9 @@ fn plan(args: &Args, redactor: &Redactor) -> Result<TriggerPlan, ToolError> {
         ("recurring", ..) => wrong("`interval`: expected seconds, found none".to_owned()),
         ("scheduled", ..) => wrong("`run_at`: expected a time, found none".to_owned()),
         ("conditional", ..) => wrong("`condition`: expected one, found none".to_owned()),
-        _ => wrong("`type`: expected recurring, scheduled or conditional".to_owned()),
+        (found, ..) => {
+            let expected = "recurring, scheduled or conditional";
+            Err(unknown_word("type", expected, found))
+        }
     }
 }

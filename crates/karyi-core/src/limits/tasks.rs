@@ -12,7 +12,7 @@ pub const MAX_TASK_TEXT_BYTES: usize = 32 << 10;
 pub const MAX_TASK_RESULT_BYTES: usize = 256 << 10;
 /// Largest file of a state directory: a plan of 200 tasks with the longest prompts, each byte escaped.
 pub const MAX_STATE_FILE_BYTES: u64 = 48 << 20;
-/// Most tasks and triggers of one plan.
+/// Most tasks and triggers that one session hands over.
 pub const MAX_STAGED_ITEMS: usize = 200;
 /// Highest priority of a task.
 pub const MAX_TASK_PRIORITY: u8 = 10;
