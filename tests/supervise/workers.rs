@@ -1,6 +1,8 @@
 //! Tasks of Workers: their sessions, results, time limits, retries and ends.
 
 use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use karyi_tasks::condition::Condition;
 use karyi_tasks::lifecycle;
@@ -228,4 +230,43 @@ fn values_of_secrets_reach_neither_model_nor_result() {
     for asked in server.asked("worker") {
         assert!(!asked.messages.concat().contains(value));
     }
+}
+
+#[test]
+fn rules_that_change_between_two_calls_hold_for_the_second() {
+    let work = Arc::new(OnceLock::<PathBuf>::new());
+    let place = Arc::clone(&work);
+    let server = RoleServer::start(move |asked| {
+        if asked.role() != "worker" {
+            return Some("Nothing to do.".to_owned());
+        }
+        let deny = |rule: &str| {
+            let directory = place.get().unwrap().join(".karyi");
+            fs::create_dir_all(&directory).unwrap();
+            let rules = format!("[approval]\ndeny = [\"{rule}\"]\n");
+            fs::write(directory.join("config.toml"), rules).unwrap();
+        };
+        let name = match asked.messages.len() {
+            1 => "one",
+            3 => {
+                deny("touch *");
+                "two"
+            }
+            5 => {
+                deny("douch *");
+                "three"
+            }
+            _ => return Some("done".to_owned()),
+        };
+        Some(format!("<tools><command>touch {name}</command></tools>"))
+    });
+    let mut home = Home::new(&server, ONCE, "");
+    work.set(home.karyi.work()).unwrap();
+    home.plan("go on", None, None);
+    home.run_well();
+    let made = ["one", "two", "three"].map(|name| home.karyi.work().join(name).exists());
+    assert_eq!(made, [true, false, true]);
+    let asked = server.asked("worker");
+    let report = asked[2].last();
+    assert!(report.contains("touch *"), "{report}");
 }

@@ -1,7 +1,6 @@
 //! Times of large state directories: `cargo run -p karyi-tasks --release --example reach`.
 
 use std::error::Error;
-use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,6 @@ use karyi_tasks::evaluation::evaluate;
 use karyi_tasks::instance_lock::InstanceLock;
 use karyi_tasks::lifecycle::{claim, commit};
 use karyi_tasks::listing::{ListOptions, list};
-use karyi_tasks::memory;
 use karyi_tasks::settle::settle;
 use karyi_tasks::staged_work::PlannerSession;
 use karyi_tasks::state_directory::StateDirectory;
@@ -35,8 +33,7 @@ fn timed<T>(what: impl FnOnce() -> T) -> (Duration, T) {
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let now = Timestamp::now();
-    queue(directory.path(), now)?;
-    search(directory.path(), now)
+    queue(directory.path(), now)
 }
 
 /// 10,000 queued tasks and 100 triggers.
@@ -83,42 +80,5 @@ fn queue(path: &Path, now: Timestamp) -> Result<(), Box<dyn Error>> {
     show("dispatch", &mut dispatches);
     show("list_tasks", &mut lists);
     show("look at 100 triggers", &mut looks);
-    Ok(())
-}
-
-/// 20,000 passages, 10 MB.
-fn search(path: &Path, now: Timestamp) -> Result<(), Box<dyn Error>> {
-    let state = StateDirectory::open(path)?;
-    let mut number = 0_u64;
-    for file in 0..200 {
-        let mut text = format!("# note {file}\n\n");
-        for _ in 0..100 {
-            for _ in 0..12 {
-                number = number
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
-                let sign = char::from_u32(0x4e00 + u32::try_from(number >> 52)?).unwrap_or('字');
-                write!(text, "部署{sign}超时 word{} {sign}了云函数 ", number >> 54)?;
-            }
-            text += "\n\n";
-        }
-        std::fs::write(
-            path.join(format!("memory/2026-01-{:02}-{file}.md", file % 28 + 1)),
-            text,
-        )?;
-    }
-    let find = |text: &str| memory::search(&state, text, None, Some(now), None);
-    let (first, hits) = timed(|| find("部署超时"));
-    assert_eq!(hits?.len(), 5);
-    show("first search of 10 MB", &mut [first]);
-    for query in ["部署超时", "word17", "云函数 deploy word3 超时", "none"] {
-        let mut times = Vec::new();
-        for _ in 0..20 {
-            let (time, hits) = timed(|| find(query));
-            hits?;
-            times.push(time);
-        }
-        show(query, &mut times);
-    }
     Ok(())
 }

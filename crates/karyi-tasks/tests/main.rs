@@ -12,6 +12,7 @@ mod harness;
 mod hostile_files;
 mod killed;
 mod lifecycle;
+mod memory_reach;
 mod processes;
 mod simulated_week;
 mod supervising;
