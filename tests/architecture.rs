@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use regex::Regex;
 
@@ -147,18 +148,21 @@ fn assert_none(offenders: Vec<String>, rule: &str) {
 /// Returns every path of its own crate that a file names, from the crate on. Groups are taken apart.
 fn imports(source: &Source) -> BTreeSet<Vec<String>> {
     // A `pub use` passes a name on; the file itself does not need it.
-    let uses = Regex::new(r"(?m)^\s*(?:pub\([a-z ]+\) )?use ([^;]+);").unwrap();
-    let exports = Regex::new(r"(?m)^\s*pub use [^;]+;").unwrap();
-    let inline = Regex::new(r"\b(?:crate|(?:super::)*super)(?:::[a-z_]+)+").unwrap();
+    static USES: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"(?m)^\s*(?:pub\([a-z ]+\) )?use ([^;]+);").unwrap());
+    static EXPORTS: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"(?m)^\s*pub use [^;]+;").unwrap());
+    static INLINE: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"\b(?:crate|(?:super::)*super)(?:::[a-z_]+)+").unwrap());
     let code: Vec<&str> = source.code_lines().map(|(_, line)| line).collect();
-    let code = exports.replace_all(&code.join("\n"), "").into_owned();
+    let code = EXPORTS.replace_all(&code.join("\n"), "").into_owned();
     let mut paths = Vec::new();
-    for found in uses.captures_iter(&code) {
+    for found in USES.captures_iter(&code) {
         expand("", &found[1], &mut paths);
     }
-    let rest = uses.replace_all(&code, "");
+    let rest = USES.replace_all(&code, "");
     paths.extend(
-        inline
+        INLINE
             .find_iter(&rest)
             .map(|found| found.as_str().to_owned()),
     );

@@ -45,12 +45,7 @@ fn parse_with(grammar: &Arc<Grammar>, mode: Mode, message: &[u8], chunk: usize) 
 
 /// Parses a whole message with the six core tools.
 fn parse(mode: Mode, message: &str) -> Vec<Event> {
-    parse_with(
-        &Arc::new(grammar::core()),
-        mode,
-        message.as_bytes(),
-        usize::MAX,
-    )
+    parse_with(&grammar::core(), mode, message.as_bytes(), usize::MAX)
 }
 
 fn calls(events: &[Event]) -> Vec<&RawCall> {
@@ -131,7 +126,7 @@ pub(crate) fn expected(name: &str, mode: Mode) -> Value {
 
 #[test]
 fn every_case_gives_its_calls_in_every_chunking() {
-    let grammar = Arc::new(grammar::core());
+    let grammar = grammar::core();
     let inputs = inputs();
     assert_eq!(inputs.len(), 155);
     let mut wrong = Vec::new();

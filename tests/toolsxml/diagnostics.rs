@@ -490,7 +490,7 @@ fn places_in_an_envelope_count_in_its_string() {
 fn what_stands_before_broken_json_counts_in_every_chunking() {
     let message = b"{\"tools\":\"<tools><ctrl>c</ctrl><ctrl>\n</tools>\"}";
     for chunk in [1, 5, usize::MAX] {
-        let events = parse_with(&Arc::new(grammar::core()), Mode::Strict, message, chunk);
+        let events = parse_with(&grammar::core(), Mode::Strict, message, chunk);
         let code = error(&events).map(|e| e.code.as_str());
         let found = (events.len(), calls(&events).len(), code);
         assert_eq!(found, (3, 1, Some("bad-json")), "chunks of {chunk}");

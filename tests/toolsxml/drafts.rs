@@ -1,7 +1,5 @@
 //! Blocks that are drafts or follow made-up results, and lines that start like calls: at every split.
 
-use std::sync::Arc;
-
 use karyi::call::RawBody;
 use karyi::syntax::{Event, Mode, Parser};
 
@@ -29,7 +27,7 @@ fn outline(events: &[Event]) -> Vec<String> {
 
 /// Parses a message in pieces of `chunk` bytes; also returns the line that starts like a call.
 fn parse(message: &str, pieces: &[&[u8]]) -> (Vec<Event>, Option<u64>) {
-    let mut parser = Parser::new(Arc::new(grammar::core()), Mode::Repair);
+    let mut parser = Parser::new(grammar::core(), Mode::Repair);
     let mut events = Vec::new();
     assert_eq!(pieces.concat(), message.as_bytes());
     for piece in pieces {

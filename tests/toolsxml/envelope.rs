@@ -27,7 +27,7 @@ fn summary(events: &[Event]) -> String {
 /// Checks a message cut in two at every byte, and byte by byte.
 #[track_caller]
 fn check(message: &str, expected: &str) {
-    let grammar = Arc::new(grammar::core());
+    let grammar = grammar::core();
     let bytes = message.as_bytes();
     for mode in [Mode::Repair, Mode::Strict] {
         let whole = parse_with(&grammar, mode, bytes, usize::MAX);
@@ -206,7 +206,7 @@ fn calls_before_broken_json_stand() {
 
 #[test]
 fn the_caret_stands_under_the_broken_place() {
-    let grammar = Arc::new(grammar::core());
+    let grammar = grammar::core();
     let message = "{\n  \"回复\": \"好\",\n  \"tools\" 1\n}";
     for chunk in [1, 3, usize::MAX] {
         let events = parse_with(&grammar, Mode::Repair, message.as_bytes(), chunk);
@@ -223,7 +223,7 @@ fn the_caret_stands_under_the_broken_place() {
 
 #[test]
 fn calls_come_out_while_the_envelope_goes_on() {
-    let mut parser = Parser::new(Arc::new(grammar::core()), Mode::Strict);
+    let mut parser = Parser::new(grammar::core(), Mode::Strict);
     let mut events = Vec::new();
     parser.feed(
         b"{\"reply\":\"x\",\"tools\":\"<tools>\\n<ctrl>c</ctrl>",

@@ -4,9 +4,11 @@ use std::sync::{Arc, LazyLock};
 
 use karyi::syntax::grammar::{AttributeRule, ContentRule, ElementRule, Grammar, ParameterRule};
 
-/// Returns the six core tools.
-pub(super) fn core() -> Grammar {
-    karyi::tools::registry().grammar()
+/// Returns the six core tools, made once.
+pub(super) fn core() -> Arc<Grammar> {
+    static CORE: LazyLock<Arc<Grammar>> =
+        LazyLock::new(|| Arc::new(karyi::tools::registry().grammar()));
+    Arc::clone(&CORE)
 }
 
 /// Returns the core tools and two generic ones, made once.
@@ -17,7 +19,7 @@ pub(super) fn shared() -> Arc<Grammar> {
 
 /// Returns the core tools and two generic ones.
 pub(super) fn with_generic_tools() -> Grammar {
-    let mut grammar = core();
+    let mut grammar = (*core()).clone();
     let parameter = |name: &str, flags: &str| ParameterRule {
         name: name.into(),
         is_raw: flags.contains('r'),

@@ -2,7 +2,6 @@
 //! names something to do.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use karyi::error::{Code, Diagnostic};
 use karyi::render::wire;
@@ -120,7 +119,7 @@ fn bytes(code: Code, text: &str) -> Vec<u8> {
 }
 
 fn diagnostics(mode: Mode, message: &[u8]) -> Vec<Diagnostic> {
-    let grammar = Arc::new(grammar::core());
+    let grammar = grammar::core();
     let events = parse_with(&grammar, mode, message, usize::MAX);
     let found = events.into_iter().filter_map(|event| match event {
         Event::Warning(diagnostic) | Event::Error(diagnostic) => Some(diagnostic),

@@ -1,7 +1,6 @@
 //! Large and hostile messages come out right. Usually they have a tenth of their full size, for
 //! tests are not optimised; `KARYI_FULL` gives them all of it.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use karyi::call::RawBody;
@@ -21,7 +20,7 @@ fn size(full: usize) -> usize {
 /// Parses in chunks and returns the error as `code at offset`, or the number of calls.
 fn outcome(mode: Mode, message: &[u8], chunk: usize) -> String {
     let start = Instant::now();
-    let events = parse_with(&Arc::new(grammar::core()), mode, message, chunk);
+    let events = parse_with(&grammar::core(), mode, message, chunk);
     assert!(start.elapsed() < LIMIT, "took {:?}", start.elapsed());
     match error(&events) {
         Some(error) => format!("{} at {}", error.code.as_str(), error.position.offset),
@@ -59,7 +58,7 @@ fn a_replace_of_a_hundred_megabytes_is_whole() {
         "<tools><edit><file src=\"f\"><find>x</find><replace>{body}</replace></file></edit></tools>"
     );
     for chunk in [4096, usize::MAX] {
-        let grammar = Arc::new(grammar::core());
+        let grammar = grammar::core();
         let events = parse_with(&grammar, Mode::Repair, message.as_bytes(), chunk);
         let case = as_case(&events);
         assert_eq!(
@@ -147,7 +146,7 @@ fn a_long_tag_byte_by_byte_is_read_once() {
 
 #[test]
 fn calls_come_out_while_the_message_goes_on() {
-    let mut parser = Parser::new(Arc::new(grammar::core()), Mode::Strict);
+    let mut parser = Parser::new(grammar::core(), Mode::Strict);
     let mut count = 0;
     parser.feed(b"<tools>", &mut Vec::new());
     for _ in 0..20_000 {
@@ -179,7 +178,7 @@ fn warnings_have_a_limit_and_the_parser_still_knows() {
     let message = "x <tools><x> ".repeat(100_000);
     let events = parse(Mode::Repair, &message);
     assert_eq!(warnings(&events).len(), karyi::limits::MAX_WARNINGS);
-    let mut parser = Parser::new(Arc::new(grammar::core()), Mode::Repair);
+    let mut parser = Parser::new(grammar::core(), Mode::Repair);
     parser.feed(message.as_bytes(), &mut Vec::new());
     assert!(parser.has_ignored_block());
 }
@@ -206,7 +205,7 @@ fn own_ids_cannot_make_numbering_slow() {
 
 #[test]
 fn after_an_error_everything_is_ignored() {
-    let mut parser = Parser::new(Arc::new(grammar::core()), Mode::Repair);
+    let mut parser = Parser::new(grammar::core(), Mode::Repair);
     let mut events = Vec::new();
     parser.feed(b"<tools><bogus>\n<command>a</command></tools>", &mut events);
     parser.feed(b"<tools><command>b</command></tools>", &mut events);
