@@ -1,5 +1,6 @@
 //! Checks of arguments that several operations share; each error names the argument.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -7,7 +8,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
 /// Makes the error of an argument that does not fit.
-pub(crate) fn misfit(field: &str, expected: &str, found: impl std::fmt::Display) -> ToolError {
+pub(crate) fn misfit(field: &str, expected: &str, found: impl Display) -> ToolError {
     let message = format!("`{field}`: expected {expected}, found {found}");
     ToolError::new(ErrorCode::BadArguments, message)
 }
@@ -31,14 +32,27 @@ pub(crate) fn check_text(field: &str, text: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
+/// Checks a whole number and returns it.
+pub(crate) fn whole(
+    field: &str,
+    value: i64,
+    least: usize,
+    most: usize,
+) -> Result<usize, ToolError> {
+    let found = usize::try_from(value).ok();
+    let found = found.filter(|number| (least..=most).contains(number));
+    let expected = || format!("a whole number from {least} to {most}");
+    found.ok_or_else(|| misfit(field, &expected(), value))
+}
+
 /// Checks a number of seconds and returns it.
 pub(crate) fn seconds(
     field: &str,
-    value: i64,
+    value: impl TryInto<u64> + Display + Copy,
     least: u64,
     most: Duration,
 ) -> Result<u64, ToolError> {
-    let found = u64::try_from(value).ok();
+    let found = value.try_into().ok();
     let found = found.filter(|seconds| (least..=most.as_secs()).contains(seconds));
     found.ok_or_else(|| {
         let expected = format!("whole seconds from {least} to {}", most.as_secs());

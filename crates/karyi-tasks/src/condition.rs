@@ -5,7 +5,7 @@ use karyi_core::limits;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use crate::argument::{check_text, misfit, shortened};
+use crate::argument::{check_text, misfit, shortened, unknown_word};
 use crate::task_id::TaskId;
 use crate::watched_files::check_pattern;
 
@@ -78,30 +78,19 @@ impl Condition {
             return Err(misfit(at, "`conditions` in `and` or `or` only", kind));
         }
         let text = |names: &[&str]| text(&params_at, params, names);
+        let path = || check_pattern(&params_at, text(&["path"])?);
+        let task = || TaskId::parse(text(&["task_id", "taskId"])?);
         match kind {
-            "file_changed" => Ok(Self::FileChanged(check_pattern(
-                &params_at,
-                text(&["path"])?,
-            )?)),
-            "file_exists" => Ok(Self::FileExists(check_pattern(
-                &params_at,
-                text(&["path"])?,
-            )?)),
-            "task_done" => Ok(Self::TaskDone(TaskId::parse(text(&[
-                "task_id", "taskId",
-            ])?)?)),
-            "task_failed" => Ok(Self::TaskFailed(TaskId::parse(text(&[
-                "task_id", "taskId",
-            ])?)?)),
+            "file_changed" => Ok(Self::FileChanged(path()?)),
+            "file_exists" => Ok(Self::FileExists(path()?)),
+            "task_done" => Ok(Self::TaskDone(task()?)),
+            "task_failed" => Ok(Self::TaskFailed(task()?)),
             "llm_eval" => {
                 let prompt = text(&["prompt"])?;
                 check_text(&format!("{params_at}.prompt"), prompt)?;
                 Ok(Self::LlmEval(prompt.to_owned()))
             }
-            other => {
-                let other = shortened(other, limits::MAX_TASK_SUMMARY_CHARS);
-                Err(misfit(&format!("{at}.type"), TYPES, format!("{other:?}")))
-            }
+            other => Err(unknown_word(&format!("{at}.type"), TYPES, other)),
         }
     }
 
@@ -189,17 +178,9 @@ fn object<'a>(at: &str, value: &'a Value) -> Result<&'a Map<String, Value>, Tool
 }
 
 fn only(at: &str, object: &Map<String, Value>, names: &[&str]) -> Result<(), ToolError> {
-    match object.keys().find(|key| !names.contains(&key.as_str())) {
-        None => Ok(()),
-        Some(key) => {
-            let key = shortened(key, limits::MAX_TASK_SUMMARY_CHARS);
-            Err(misfit(
-                at,
-                &format!("only {}", names.join(", ")),
-                format!("{key:?}"),
-            ))
-        }
-    }
+    let other = object.keys().find(|key| !names.contains(&key.as_str()));
+    let expected = || format!("only {}", names.join(", "));
+    other.map_or(Ok(()), |key| Err(unknown_word(at, &expected(), key)))
 }
 
 /// Returns the one parameter of a condition.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use karyi_core::error::ToolError;
 use karyi_core::limits;
 
-use crate::argument::{check_text, misfit};
+use crate::argument::{check_text, misfit, whole};
 use crate::memory_index::{LONG_TERM, MemoryHit, MemoryQuery, NOTES};
 use crate::passages::{read_stamp, stamped};
 use crate::state_directory::StateDirectory;
@@ -121,11 +121,7 @@ pub fn search(
     limit: Option<i64>,
 ) -> Result<Vec<MemoryHit>, ToolError> {
     check_text("query", query)?;
-    let limit = limit.unwrap_or(5);
-    let checked = usize::try_from(limit).ok();
-    let checked = checked.filter(|limit| (1..=limits::MAX_MEMORY_HITS).contains(limit));
-    let expected = || format!("a whole number from 1 to {}", limits::MAX_MEMORY_HITS);
-    let checked = checked.ok_or_else(|| misfit("limit", &expected(), limit))?;
+    let limit = whole("limit", limit.unwrap_or(5), 1, limits::MAX_MEMORY_HITS)?;
     if let (Some(after), Some(before)) = (after, before)
         && after > before
     {
@@ -135,7 +131,7 @@ pub fn search(
         text: query.to_owned(),
         after,
         before,
-        limit: checked,
+        limit,
     };
     let mut index = state
         .memory_index

@@ -16,13 +16,8 @@ impl PassageTime {
     /// Returns the whole day, in UTC, that the name of a note begins with.
     pub(crate) fn of_note(name: &str) -> Option<Self> {
         let day: Date = name.get(..10)?.parse().ok()?;
-        let start = day.to_zoned(TimeZone::UTC).ok()?.timestamp();
-        let next = day
-            .tomorrow()
-            .ok()?
-            .to_zoned(TimeZone::UTC)
-            .ok()?
-            .timestamp();
+        let start_of = |day: Date| Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp());
+        let (start, next) = (start_of(day)?, start_of(day.tomorrow().ok()?)?);
         let end = Timestamp::from_nanosecond(next.as_nanosecond() - 1).ok()?;
         Some(Self { start, end })
     }

@@ -9,7 +9,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::{ids, limits};
 use serde::{Deserialize, Serialize};
 
-use crate::argument::{misfit, shortened};
+use crate::argument::unknown_word;
 
 /// Identifier of 1 to 64 ASCII letters, digits, `_` and `-`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -26,11 +26,10 @@ impl TaskId {
         let fits = (1..=limits::MAX_TASK_ID_CHARS).contains(&text.len());
         match fits && text.bytes().all(is_sign) {
             true => Ok(Self(text.into())),
-            false => Err(misfit(
-                "task_id",
-                "an id of 1 to 64 letters, digits, `_` and `-`",
-                format!("{:?}", shortened(text, limits::MAX_TASK_SUMMARY_CHARS)),
-            )),
+            false => {
+                let expected = "an id of 1 to 64 letters, digits, `_` and `-`";
+                Err(unknown_word("task_id", expected, text))
+            }
         }
     }
 
