@@ -1,6 +1,7 @@
 //! Files that a condition watches: one path, or a pattern with `*`, `**` and `?`.
 //!
-//! `*` and `?` do not cross a `/`, and a pattern follows no symlink. Paths are relative to the work directory.
+//! `*` and `?` do not cross a `/`, and a pattern follows no symlink. Paths are relative to the work directory, and a
+//! symlink on the way of one path counts only when it leads to a place in that directory.
 
 use std::collections::BTreeMap;
 use std::fs::{DirEntry, Metadata};
@@ -42,26 +43,44 @@ fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
     Ok(glob.compile_matcher())
 }
 
-/// Tells whether a path or pattern has a file.
+/// Tells whether a path or pattern has a regular file.
 pub(crate) fn exist(work: &Path, pattern: &str) -> bool {
+    found(work, pattern).values().any(Metadata::is_file)
+}
+
+/// Returns what a path or pattern has, sorted.
+fn found(work: &Path, pattern: &str) -> BTreeMap<PathBuf, Metadata> {
     match pattern.contains(SIGNS) {
-        false => work.join(pattern).exists(),
-        true => !matching(work, pattern).is_empty(),
+        false => one(work, pattern).into_iter().collect(),
+        true => matching(work, pattern),
     }
+}
+
+/// Returns what is at a path without signs, if anything is.
+fn one(work: &Path, path: &str) -> Option<(PathBuf, Metadata)> {
+    let place = place(work, path.as_ref())?;
+    let found = place.metadata().ok()?;
+    Some((place, found))
+}
+
+/// Returns where a path leads; a symlink on the way leads nowhere outside of the work directory.
+fn place(work: &Path, path: &Path) -> Option<PathBuf> {
+    let work = work.canonicalize().ok()?;
+    let mut named = PathBuf::new();
+    for part in work.join(path).components() {
+        match part {
+            Component::ParentDir => _ = named.pop(),
+            part => named.push(part),
+        }
+    }
+    let place = named.canonicalize().ok()?;
+    (place == named || place.starts_with(&work)).then_some(place)
 }
 
 /// Returns a text that differs when names, times or sizes of the files differ.
 pub(crate) fn fingerprint(work: &Path, pattern: &str) -> String {
-    let path = work.join(pattern);
-    let files = match pattern.contains(SIGNS) {
-        false => std::fs::metadata(&path)
-            .into_iter()
-            .map(|found| (path.clone(), found))
-            .collect(),
-        true => matching(work, pattern),
-    };
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
-    for (path, found) in files {
+    for (path, found) in found(work, pattern) {
         let modified = found
             .modified()
             .ok()
@@ -76,9 +95,7 @@ pub(crate) fn fingerprint(work: &Path, pattern: &str) -> String {
 /// Returns the directory whose changes may be changes of a path or pattern: the deepest one above it that exists.
 pub(crate) fn directory(work: &Path, pattern: &str) -> PathBuf {
     let plain = pattern.split(SIGNS).next().unwrap_or_default();
-    let directory = plain
-        .rsplit_once('/')
-        .map_or("", |(directory, _)| directory);
+    let (directory, _) = plain.rsplit_once('/').unwrap_or_default();
     let directory = match directory {
         "" if plain.starts_with('/') => "/",
         directory => directory,
@@ -110,7 +127,7 @@ fn matching(work: &Path, pattern: &str) -> BTreeMap<PathBuf, Metadata> {
         false => parts.count() + 1,
     };
     let mut found = BTreeMap::new();
-    let Ok(matcher) = matcher(pattern) else {
+    let (Ok(matcher), Some(_)) = (matcher(pattern), place(work, &top)) else {
         return found;
     };
     let mut left = vec![(top, 1)];
@@ -132,9 +149,8 @@ fn matching(work: &Path, pattern: &str) -> BTreeMap<PathBuf, Metadata> {
             if metadata.is_dir() && level < depth {
                 left.push((path.clone(), level + 1));
             }
-            let is_match = path
-                .strip_prefix(base)
-                .is_ok_and(|path| matcher.is_match(path));
+            let below = path.strip_prefix(base);
+            let is_match = below.is_ok_and(|path| matcher.is_match(path));
             if is_match && !metadata.is_symlink() {
                 found.insert(path, metadata);
             }

@@ -116,6 +116,57 @@ fn a_file_that_appears_fires_and_again_after_it_was_gone() {
 }
 
 #[test]
+fn a_file_is_a_regular_file_and_links_stay_in_the_work_directory() {
+    let mut home = Home::new();
+    let (work, outside) = (home.work(), home.temp.path().join("outside"));
+    for directory in [&work.join("inside"), &work.join("d/only"), &outside] {
+        fs::create_dir_all(directory).unwrap();
+    }
+    fs::write(work.join("inside/f"), "").unwrap();
+    fs::write(outside.join("f"), "").unwrap();
+    let link = |target: &std::path::Path, name: &str| {
+        std::os::unix::fs::symlink(target, work.join(name)).unwrap();
+    };
+    link(&work.join("inside/f"), "good");
+    link(&outside.join("f"), "bad");
+    link(&work.join("inside"), "way");
+    link(&outside, "out");
+    link(&work.join("none"), "dangling");
+    nix::unistd::mkfifo(&work.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let absolute = outside.join("f");
+    let cases = [
+        ("inside/f", 1),
+        ("good", 1),
+        ("way/f", 1),
+        ("../outside/f", 1),
+        (absolute.to_str().unwrap(), 1),
+        ("inside/?", 1),
+        ("bad", 0),
+        ("out/f", 0),
+        ("out/*", 0),
+        ("goo?", 0),
+        ("inside", 0),
+        ("inside/", 0),
+        ("d/*", 0),
+        ("pipe", 0),
+        ("dangling", 0),
+        ("none", 0),
+    ];
+    for (path, expected) in cases {
+        home.when(file("file_exists", path));
+        assert_eq!(home.fired(), expected, "{path}");
+    }
+    // A change outside is none.
+    home.whenever(file("file_changed", "bad"), 0);
+    home.whenever(file("file_changed", "good"), 0);
+    assert_eq!(home.fired(), 0);
+    fs::write(outside.join("f"), "other").unwrap();
+    assert_eq!(home.fired(), 0);
+    fs::write(work.join("inside/f"), "other").unwrap();
+    assert_eq!(home.fired(), 1);
+}
+
+#[test]
 fn each_change_of_a_watched_file_fires_once() {
     let mut home = Home::new();
     let (a, b) = (home.work().join("a"), home.work().join("b"));
