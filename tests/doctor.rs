@@ -251,3 +251,20 @@ fn a_mistake_in_the_settings_is_no_missing_shell() {
         "{text}"
     );
 }
+
+#[test]
+fn a_question_of_a_supervisor_that_cannot_be_read_is_told() {
+    let state = "home/.local/state/karyi/supervise/default";
+    let ran = Karyi::with_args(&["tell", "hello"]).run().exit(0);
+    let file = ran.root().join(state).join("pending_question.json");
+    std::fs::write(&file, "null").unwrap();
+    let ran = ran.again(&["doctor", "--json"]).run().exit(0);
+    let report = ran.json();
+    let check = find(&report, "supervisor");
+    assert_eq!(check["status"], "limited");
+    let found = check["found"].as_str().unwrap();
+    let defect = "pending_question.json cannot be used: expected a record of this version: ";
+    assert!(found.contains(defect), "{found}");
+    // It is for `karyi tasks` to move it.
+    assert!(file.exists());
+}

@@ -5,4 +5,5 @@ mod killed;
 mod limits;
 mod role_server;
 mod roles;
+mod room;
 mod workers;

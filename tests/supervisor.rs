@@ -5,6 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use karyi_tasks::question::{self, QuestionRequest};
+use karyi_tasks::state_directory::StateDirectory;
+use karyi_tasks::task_id::TaskId;
 use serde_json::{Value, json};
 
 use crate::harness::{Karyi, Ran, results};
@@ -392,6 +395,49 @@ fn a_question_is_answered_by_a_person() {
         (&event["answer"], &event["source"]),
         (&json!("production"), &json!("user"))
     );
+}
+
+#[test]
+fn a_question_that_has_expired_is_shown_with_what_its_answer_will_be() {
+    for (default, last) in [
+        (Some("staging"), "the answer will be its default: staging"),
+        (None, "it will end without an answer"),
+    ] {
+        let home = Home::new();
+        let state = StateDirectory::open(&home.path("")).unwrap();
+        let request = QuestionRequest::new("Where to?", &[], Some(60), default).unwrap();
+        let asked = "2026-01-31T10:00:00Z".parse().unwrap();
+        let id = TaskId::parse("q1").unwrap();
+        question::ask(&state, id, request, asked).unwrap();
+        let default_line = default.map_or(String::new(), |text| format!("  Default: {text}\n"));
+        let expected = format!(
+            "there are no tasks\nquestion q1, expired at 2026-01-31T10:01:00Z:\n  Where to?\n{default_line}{last}\n"
+        );
+        home.command(&["tasks"]).exit(0).stdout_text(&expected);
+        let listed = home.command(&["tasks", "--json"]).exit(0).json();
+        let expected = json!({
+            "question_id": "q1", "question": "Where to?", "options": [], "default": default,
+            "expires_at": "2026-01-31T10:01:00Z", "expired": true,
+        });
+        assert_eq!(listed["question"], expected);
+        home.command(&["answer", "x"]).exit(1);
+    }
+}
+
+#[test]
+fn a_question_that_cannot_be_read_is_one_line() {
+    let home = Home::new();
+    home.command(&["tell", "hello"]).exit(0);
+    fs::write(home.path("pending_question.json"), "{}").unwrap();
+    let moved = "karyi: moved pending_question.json to corrupt: expected a record of this version: missing field \
+                 `questionId` at line 1 column 2\n";
+    let listed = home.command(&["tasks"]).exit(0).stderr(moved);
+    listed.stdout_text("there are no tasks\n");
+    home.command(&["tasks"]).exit(0).stderr("");
+    fs::write(home.path("pending_question.json"), "{}").unwrap();
+    let told = home.command(&["answer", "x"]).exit(1).stderr_text();
+    assert!(told.starts_with(moved), "{told}");
+    assert_eq!(home.names("corrupt").len(), 2);
 }
 
 #[test]

@@ -114,13 +114,15 @@ impl Supervision {
         let sessions = Arc::clone(&self.setup.context.sessions);
         let watch = tokio::spawn(signals.watch(sessions, stop.clone()));
         let output = NoticeOutput::new(self.args.json, stop.cancel.clone());
-        let supervisor = Supervisor::new(
-            StateDirectory::open(&self.state)?,
-            self.setup.context.sessions.cwd(),
-            self.settings,
-            Arc::new(self.conversations),
-            (self.setup.redactor.clone(), output.into_take()),
-        );
+        let supervisor = StateDirectory::open(&self.state).and_then(|state| {
+            Supervisor::new(
+                state,
+                self.setup.context.sessions.cwd(),
+                self.settings,
+                Arc::new(self.conversations),
+                (self.setup.redactor.clone(), output.into_take()),
+            )
+        });
         let supervisor = match supervisor {
             Ok(supervisor) => supervisor,
             Err(error) => return Ok(fail_with(&error)),

@@ -11,9 +11,11 @@ use crate::cli::config::Settings;
 use crate::cli::supervisor_args::StateDirArgs;
 use crate::cli::{fail_any, fail_as_given, print, say};
 use crate::render::paint::{safe_json, safe_line};
+use crate::supervisor::announcer::question_fields;
 use crate::supervisor::settings::SupervisorSettings;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
+use karyi_tasks::BrokenFile;
 use karyi_tasks::cancellation::{CancelReason, cancel, dependents};
 use karyi_tasks::lifecycle::stop;
 use karyi_tasks::listing::{ListOptions, TaskSummary, find, list};
@@ -93,7 +95,7 @@ pub(super) fn tasks(args: &TasksArgs) -> ExitCode {
 }
 
 fn run(args: &TasksArgs, settings: &SupervisorSettings) -> Result<TaskReport, ToolError> {
-    let state = StateDirectory::open_used(&args.state_dir.path()?)?.with_pauses(settings.pauses);
+    let state = args.state_dir.open_used()?.with_pauses(settings.pauses);
     match args.topic.clone().unwrap_or(TasksTopic::List) {
         TasksTopic::List => list_all(&state, settings.aging, args.json),
         TasksTopic::Show { id } => show(&state, &TaskId::parse(&id)?, args.json),
@@ -104,20 +106,21 @@ fn run(args: &TasksArgs, settings: &SupervisorSettings) -> Result<TaskReport, To
 }
 
 fn list_all(state: &StateDirectory, aging: Aging, is_json: bool) -> Result<TaskReport, ToolError> {
-    for broken in state.set_broken_aside()? {
-        let (folder, name) = (&broken.folder, &broken.name);
-        let line = format!("moved {folder}/{name} to corrupt: {}", broken.reason);
-        say(&safe_line(&line));
-    }
+    let now = Timestamp::now();
     let options = ListOptions {
         aging,
         ..ListOptions::default()
     };
-    let tasks = list(state, options, Timestamp::now())?;
     let open = question::pending(state)?;
+    say_broken(&state.set_broken_aside()?);
+    let tasks = list(state, options, now)?;
     let failure = task_log::model_failure(state)?;
     if is_json {
-        let question = open.as_ref().map(question_json);
+        let question = open.as_ref().map(|open| {
+            let mut fields = question_fields(open);
+            fields["expired"] = json!(open.is_expired(now));
+            fields
+        });
         let whole = json!({"tasks": tasks, "question": question, "model_failure": failure});
         return Ok((
             safe_json(&whole.to_string()).into_owned(),
@@ -131,16 +134,15 @@ fn list_all(state: &StateDirectory, aging: Aging, is_json: bool) -> Result<TaskR
     if let Some(failure) = failure {
         lines.push(format!("the model failed: {}", safe_line(&failure)));
     }
-    if let Some(open) = open {
-        let text = open.text();
-        lines.push(format!(
-            "question {}, open until {}:",
-            open.question_id, open.expires_at
-        ));
-        lines.extend(text.lines().map(|line| format!("  {}", safe_line(line))));
-        lines.push("answer it with `karyi answer TEXT`".to_owned());
-    }
+    lines.extend(open.iter().flat_map(|open| question_lines(open, now)));
     Ok((lines.join("\n"), ExitCode::SUCCESS))
+}
+
+/// Tells which files were set aside, a line each.
+pub(super) fn say_broken(files: &[BrokenFile]) {
+    for BrokenFile { path, reason } in files {
+        say(&safe_line(&format!("moved {path} to corrupt: {reason}")));
+    }
 }
 
 fn line(task: &TaskSummary) -> String {
@@ -160,11 +162,25 @@ fn line(task: &TaskSummary) -> String {
     )
 }
 
-fn question_json(open: &PendingQuestion) -> Value {
-    json!({
-        "question_id": open.question_id, "question": open.question, "options": open.options,
-        "default": open.default, "expires_at": open.expires_at,
-    })
+/// Returns the lines of a question; the supervisor ends one whose time is up.
+fn question_lines(open: &PendingQuestion, now: Timestamp) -> Vec<String> {
+    let (id, time) = (&open.question_id, open.expires_at);
+    let (state, last) = match (open.is_expired(now), &open.default) {
+        (false, _) => (
+            "open until",
+            "answer it with `karyi answer TEXT`".to_owned(),
+        ),
+        (true, Some(default)) => {
+            let last = format!("the answer will be its default: {}", safe_line(default));
+            ("expired at", last)
+        }
+        (true, None) => ("expired at", "it will end without an answer".to_owned()),
+    };
+    let mut lines = vec![format!("question {id}, {state} {time}:")];
+    let text = open.text();
+    lines.extend(text.lines().map(|line| format!("  {}", safe_line(line))));
+    lines.push(last);
+    lines
 }
 
 fn show(state: &StateDirectory, id: &TaskId, is_json: bool) -> Result<TaskReport, ToolError> {

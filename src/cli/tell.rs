@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::cli::supervisor_args::StateDirArgs;
+use crate::cli::tasks::say_broken;
 use crate::cli::vault::{self, GivenArgs, VaultFlags};
 use crate::cli::{fail_as_given, print};
 use crate::render::paint::{safe_json, safe_line};
@@ -58,13 +59,14 @@ pub(super) fn tell(args: &TellArgs) -> ExitCode {
 
 /// Runs `karyi answer`.
 pub(super) fn answer(args: &AnswerArgs) -> ExitCode {
-    let answered = args.state_dir.path().and_then(|path| {
+    let answered = args.state_dir.open_used().and_then(|state| {
         let (id, text) = match args.words.as_slice() {
             [id, text] => (Some(TaskId::parse(id)?), text.as_str()),
             words => (None, words.first().map_or("", String::as_str)),
         };
-        let state = StateDirectory::open_used(&path)?;
-        question::answer(&state, id.as_ref(), &masked(text)?, Timestamp::now())
+        let answered = question::answer(&state, id.as_ref(), &masked(text)?, Timestamp::now());
+        say_broken(&state.newly_broken());
+        answered
     });
     finish(answered, |answer| match args.json {
         true => safe_json(&json!({"answer": answer}).to_string()).into_owned(),

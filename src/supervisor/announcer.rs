@@ -1,15 +1,16 @@
 //! Writes news into the log of the state directory and passes them on; what repeats at every look is said once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use karyi_core::error::ToolError;
 use karyi_core::limits;
+use karyi_tasks::BrokenFile;
 use karyi_tasks::argument::shortened;
 use karyi_tasks::event::{AnswerSource, Event, EventContent};
 use karyi_tasks::history::{self, Speaker};
 use karyi_tasks::lifecycle::Finish;
-use karyi_tasks::question;
+use karyi_tasks::question::{self, PendingQuestion};
 use karyi_tasks::settle::Settlement;
 use karyi_tasks::state_directory::StateDirectory;
 use karyi_tasks::task::{Task, TaskRole};
@@ -17,7 +18,7 @@ use karyi_tasks::task_id::TaskId;
 use karyi_tasks::task_log;
 use karyi_tasks::teller_input;
 use karyi_vault::redact::Redactor;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use crate::supervisor::notice::Notice;
 
@@ -29,13 +30,13 @@ pub(super) struct Announcer {
     state: Arc<StateDirectory>,
     redactor: Redactor,
     take: TakeNotice,
-    /// Last problem that was said.
-    problem: Option<String>,
+    /// Problems of this look, and of the one before.
+    problems: [BTreeSet<String>; 2],
     has_said_tokens: bool,
     /// Question that was shown last.
     question: Option<TaskId>,
-    /// Time of the last message that was shown.
-    shown_until: Timestamp,
+    /// Place in the history behind the last message that was shown.
+    shown: u64,
 }
 
 impl Announcer {
@@ -45,15 +46,18 @@ impl Announcer {
         redactor: Redactor,
         take: TakeNotice,
     ) -> Result<Self, ToolError> {
-        let cut = teller_input::cut_session(&state)?;
+        let shown = match teller_input::cut_session(&state)? {
+            Some(place) => place,
+            None => history::since(&state, u64::MAX)?.1,
+        };
         Ok(Self {
             state,
             redactor,
             take,
-            problem: None,
+            problems: Default::default(),
             has_said_tokens: false,
             question: None,
-            shown_until: cut.unwrap_or_else(Timestamp::now),
+            shown,
         })
     }
 
@@ -75,14 +79,21 @@ impl Announcer {
         (self.take)(&notice);
     }
 
-    /// Announces a failure of the system, once until another one happens.
+    /// Announces a failure of the system, once until a look goes without it.
     pub(super) fn problem(&mut self, error: &ToolError) {
         let text = format!("{}: {}", error.code.as_str(), error.message);
-        if self.problem.as_ref() != Some(&text) {
-            self.problem = Some(text.clone());
+        let is_known = self.problems.iter().any(|known| known.contains(&text));
+        self.problems[0].insert(text.clone());
+        if !is_known {
             let fields = json!({"code": error.code.as_str(), "message": error.message});
             self.announce(Notice::progress("problem", text, fields));
         }
+    }
+
+    /// Begins a look.
+    pub(super) fn next_look(&mut self) {
+        self.problems.rotate_right(1);
+        self.problems[0].clear();
     }
 
     /// Announces what was found at the start.
@@ -90,12 +101,7 @@ impl Announcer {
         if let Some(answer) = &settled.answer {
             self.question_ended(answer);
         }
-        for broken in &settled.broken {
-            let path = format!("{}/{}", broken.folder, broken.name);
-            let text = format!("{path} is in `corrupt` now: {}", broken.reason);
-            let fields = json!({"file": path, "reason": broken.reason});
-            self.announce(Notice::progress("broken_file", text, fields));
-        }
+        self.broken(&settled.broken);
         for id in &settled.interrupted {
             let text = format!("task {id} was interrupted when the last supervisor ended");
             self.announce(Notice::progress(
@@ -103,6 +109,15 @@ impl Announcer {
                 text,
                 json!({"id": id}),
             ));
+        }
+    }
+
+    /// Announces files that were set aside.
+    pub(super) fn broken(&mut self, files: &[BrokenFile]) {
+        for BrokenFile { path, reason } in files {
+            let text = format!("{path} is in `corrupt` now: {reason}");
+            let fields = json!({"file": path, "reason": reason});
+            self.announce(Notice::progress("broken_file", text, fields));
         }
     }
 
@@ -178,37 +193,136 @@ impl Announcer {
     /// The system fails.
     pub(super) fn tell_user(&mut self) -> Result<(), ToolError> {
         let open = question::pending(&self.state)?;
-        let most = i64::try_from(limits::MAX_TOLD_MESSAGES).unwrap_or(i64::MAX);
-        for message in history::recent(&self.state, most, 0)? {
-            let is_question =
-                |open: &question::PendingQuestion| open.created_at == message.created_at;
-            if message.created_at <= self.shown_until || message.role == Speaker::User {
-                continue;
-            }
-            self.shown_until = message.created_at;
-            if !open.as_ref().is_some_and(is_question) {
+        let (said, place) = history::since(&self.state, self.shown)?;
+        for (id, message) in said {
+            let is_question = open.as_ref().is_some_and(|open| open.question_id == id);
+            if message.role == Speaker::Assistant && !is_question {
                 let fields = json!({"text": message.text});
                 self.announce(Notice::to_user("reply", &message.text, fields));
             }
         }
+        self.shown = place;
         if let Some(open) = open.filter(|open| self.question.as_ref() != Some(&open.question_id)) {
-            let mut text = open.question.clone();
-            for (number, option) in (1..).zip(&open.options) {
-                text.push_str(&format!("\n{number}. {option}"));
-            }
-            if let Some(default) = &open.default {
-                text.push_str(&format!(
-                    "\nwithout an answer until {}: {default}",
-                    open.expires_at
-                ));
-            }
-            self.question = Some(open.question_id.clone());
-            let fields = json!({
-                "question_id": open.question_id, "question": open.question, "options": open.options,
-                "default": open.default, "expires_at": open.expires_at,
-            });
-            self.announce(Notice::to_user("question", &text, fields));
+            let text = format!("{}\nOpen until {}", open.text(), open.expires_at);
+            self.announce(Notice::to_user("question", &text, question_fields(&open)));
+            self.question = Some(open.question_id);
         }
         Ok(())
+    }
+}
+
+/// Returns the facts of a question for programs.
+#[must_use]
+pub fn question_fields(open: &PendingQuestion) -> Value {
+    json!({
+        "question_id": open.question_id, "question": open.question, "options": open.options,
+        "default": open.default, "expires_at": open.expires_at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Mutex;
+
+    use jiff::{SignedDuration, Timestamp};
+    use karyi_core::error::ErrorCode;
+    use karyi_tasks::question::QuestionRequest;
+    use karyi_vault::session::Secrets;
+
+    use super::*;
+
+    /// An announcer, and the texts that it passed on.
+    fn announcer(state: &Arc<StateDirectory>) -> (Announcer, Arc<Mutex<Vec<String>>>) {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&told);
+        let take = Box::new(move |notice: &Notice| kept.lock().unwrap().push(notice.text.clone()));
+        let redactor = Redactor::new(&Secrets::default());
+        let announcer = Announcer::new(Arc::clone(state), redactor, take).unwrap();
+        (announcer, told)
+    }
+
+    fn taken(told: &Mutex<Vec<String>>) -> Vec<String> {
+        std::mem::take(&mut *told.lock().unwrap())
+    }
+
+    #[test]
+    fn each_reply_is_told_once_whatever_the_clock_says() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = Arc::new(StateDirectory::open(temp.path()).unwrap());
+        let now = Timestamp::now();
+        history::reply(&state, "before", now).unwrap();
+        let (mut announcer, told) = announcer(&state);
+        for days in [0, 1, -1, 0] {
+            let time = now + SignedDuration::from_hours(24 * days);
+            history::add(&state, Speaker::User, "hello", time).unwrap();
+            history::reply(&state, &format!("{days}"), time).unwrap();
+            announcer.tell_user().unwrap();
+            announcer.tell_user().unwrap();
+            assert_eq!(taken(&told), [days.to_string()]);
+        }
+        let request = QuestionRequest::new("where?", &[], Some(60), Some("here")).unwrap();
+        let open = question::ask(&state, TaskId::derived("q", 1), request, now).unwrap();
+        announcer.tell_user().unwrap();
+        announcer.tell_user().unwrap();
+        let text = format!("where?\nDefault: here\nOpen until {}", open.expires_at);
+        assert_eq!(taken(&told), [text]);
+    }
+
+    #[test]
+    fn replies_of_a_session_that_was_cut_are_told_again() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = Arc::new(StateDirectory::open(temp.path()).unwrap());
+        let now = Timestamp::now();
+        history::reply(&state, "before", now).unwrap();
+        karyi_tasks::inbox::add(&state, "hello", now).unwrap();
+        let input = teller_input::waiting(&state).unwrap();
+        teller_input::begin(&state, &input).unwrap();
+        // The clock is set back in the session.
+        history::reply(&state, "cut", now - SignedDuration::from_hours(24)).unwrap();
+        let (mut announcer, told) = announcer(&state);
+        announcer.tell_user().unwrap();
+        assert_eq!(taken(&told), ["cut"]);
+    }
+
+    #[test]
+    fn a_problem_is_told_again_only_when_it_was_gone() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = Arc::new(StateDirectory::open(temp.path()).unwrap());
+        let (mut announcer, told) = announcer(&state);
+        let mut look = |problems: &[&str]| {
+            announcer.next_look();
+            for text in problems {
+                announcer.problem(&ToolError::new(ErrorCode::Io, *text));
+            }
+            taken(&told)
+        };
+        assert_eq!(look(&["a", "b"]), ["io_error: a", "io_error: b"]);
+        assert_eq!(look(&["a", "b", "a"]), [""; 0]);
+        assert_eq!(look(&["b"]), [""; 0]);
+        assert_eq!(look(&["a", "b"]), ["io_error: a"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_look_reads_what_is_new_and_not_the_whole_history() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = Arc::new(StateDirectory::open(temp.path()).unwrap());
+        history::reply(&state, &"x".repeat(1000), Timestamp::now()).unwrap();
+        let file = temp.path().join("history.jsonl");
+        let line = fs::read_to_string(&file).unwrap();
+        fs::write(&file, line.repeat(50_000)).unwrap();
+        let (mut announcer, told) = announcer(&state);
+        history::reply(&state, "new", Timestamp::now()).unwrap();
+        let read = || {
+            let text = fs::read_to_string("/proc/thread-self/io").unwrap();
+            let line = text.lines().find_map(|line| line.strip_prefix("rchar: "));
+            line.unwrap().parse::<u64>().unwrap()
+        };
+        let before = read();
+        announcer.tell_user().unwrap();
+        let bytes = read() - before;
+        assert_eq!(taken(&told), ["new"]);
+        assert!(bytes < 64 << 10, "{bytes} bytes");
     }
 }

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use karyi_core::limits;
-use karyi_tasks::task_result::{Ending, FailureReason};
+use karyi_tasks::task_result::{Ending, FailureReason, TaskStatus};
 
 use crate::supervisor::planner_end::PlannerEnd;
 use crate::supervisor::session::SessionResult;
+use crate::supervisor::told::word;
 
 /// Returns the end of a task whose session ended so, within this time limit.
 pub(super) fn task_ending(result: &SessionResult, limit: Duration) -> Ending {
@@ -39,12 +40,16 @@ pub(super) fn task_ending(result: &SessionResult, limit: Duration) -> Ending {
 
 /// Returns status and text of the end of a task, for people.
 pub(super) fn words(ending: &Ending) -> (&'static str, String) {
-    match ending {
-        Ending::Done(text) | Ending::Planned(text, _) => ("done", text.clone()),
-        Ending::NeedsInput(question) => ("needs_input", question.question.clone()),
-        Ending::TimedOut(limit) => ("failed", format!("the time limit of {limit} s passed")),
-        Ending::Failed(_, error) => ("failed", error.clone()),
-    }
+    let (status, text) = match ending {
+        Ending::Done(text) | Ending::Planned(text, _) => (TaskStatus::Done, text.clone()),
+        Ending::NeedsInput(question) => (TaskStatus::NeedsInput, question.question.clone()),
+        Ending::TimedOut(limit) => {
+            let text = format!("the time limit of {limit} s passed");
+            (TaskStatus::Failed, text)
+        }
+        Ending::Failed(_, error) => (TaskStatus::Failed, error.clone()),
+    };
+    (word(status), text)
 }
 
 /// Pause of the Teller after its model failed; it doubles each time.

@@ -9,6 +9,7 @@ use karyi_core::limits;
 use karyi_tasks::argument::shortened;
 use karyi_tasks::event::{AnswerSource, Event, EventContent};
 use karyi_tasks::history::{self, Message, Speaker};
+use karyi_tasks::inbox_item::InboxItem;
 use karyi_tasks::listing::{self, ListOptions, TaskSummary};
 use karyi_tasks::memory;
 use karyi_tasks::memory_index::MemoryHit;
@@ -27,13 +28,7 @@ pub fn teller(
     (now, aging): (Timestamp, Aging),
 ) -> Result<String, ToolError> {
     let mut text = format!("Time: {}\n", shown(now));
-    let told = |message: &Message| {
-        let is_new = |item: &karyi_tasks::inbox_item::InboxItem| {
-            message.role == Speaker::User && message.created_at == item.created_at
-        };
-        !input.inbox.iter().any(is_new)
-    };
-    let messages = recent(state, told)?;
+    let messages = recent(state, &input.inbox)?;
     section(&mut text, "Earlier messages", &history_lines(&messages));
     section(&mut text, "Memory", &passages(state, input)?);
     section(&mut text, "Open tasks", &open_tasks(state, now, aging)?);
@@ -97,7 +92,7 @@ pub fn judge(
     (now, aging): (Timestamp, Aging),
 ) -> Result<String, ToolError> {
     let mut text = format!("Time: {}\n", shown(now));
-    let messages = recent(state, |_| true)?;
+    let messages = recent(state, &[])?;
     section(&mut text, "Messages", &history_lines(&messages));
     section(&mut text, "Open tasks", &open_tasks(state, now, aging)?);
     Ok(text)
@@ -119,7 +114,8 @@ fn quoted(text: &str) -> String {
     text.lines().map(|line| format!("> {line}\n")).collect()
 }
 
-fn word(status: TaskStatus) -> &'static str {
+/// Returns the word of the outcome of a task.
+pub(super) fn word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Done => "done",
         TaskStatus::Failed => "failed",
@@ -127,14 +123,14 @@ fn word(status: TaskStatus) -> &'static str {
     }
 }
 
-/// Returns the last messages that fit, oldest first.
-fn recent(
-    state: &StateDirectory,
-    is_told: impl Fn(&Message) -> bool,
-) -> Result<Vec<Message>, ToolError> {
-    let most = i64::try_from(limits::MAX_HISTORY_MESSAGES).unwrap_or(i64::MAX);
-    let mut messages = history::recent(state, most, 0)?;
-    messages.retain(is_told);
+/// Returns the last messages that fit, oldest first, without those of the user that are told as new.
+fn recent(state: &StateDirectory, new: &[InboxItem]) -> Result<Vec<Message>, ToolError> {
+    let most = (limits::MAX_TOLD_MESSAGES + new.len()).min(limits::MAX_HISTORY_MESSAGES);
+    let mut messages = history::recent(state, i64::try_from(most).unwrap_or(i64::MAX), 0)?;
+    let is_new = |message: &Message, item: &InboxItem| {
+        message.role == Speaker::User && message.created_at == item.created_at
+    };
+    messages.retain(|message| !new.iter().any(|item| is_new(message, item)));
     let mut left = limits::MAX_TOLD_TOKENS;
     let mut kept = 0;
     for message in messages.iter().rev().take(limits::MAX_TOLD_MESSAGES) {

@@ -70,7 +70,7 @@ pub struct Supervisor {
     unwritten: Vec<SessionEnd>,
     teller_pause: TellerPause,
     pruned_at: Option<Instant>,
-    _lock: InstanceLock,
+    lock: InstanceLock,
 }
 
 /// Session that runs.
@@ -121,7 +121,7 @@ impl Supervisor {
             sessions: JoinSet::new(),
             unwritten: Vec::new(),
             pruned_at: None,
-            _lock: lock,
+            lock,
         })
     }
 
@@ -132,6 +132,7 @@ impl Supervisor {
             Wakes::default()
         });
         let end = loop {
+            self.announcer.next_look();
             // Before the look: a change after it wakes.
             self.watch(&mut wakes);
             let wait = self.look().and_then(|wait| {
@@ -141,8 +142,8 @@ impl Supervisor {
                 };
                 Ok((wait, end))
             });
-            if !self.resources.state.is_there() {
-                self.announcer.problem(&self.gone());
+            if let Some(lost) = self.lost() {
+                self.announcer.problem(&lost);
                 break SupervisorEnd::Failed;
             }
             let wait = match wait {
@@ -168,11 +169,18 @@ impl Supervisor {
         end
     }
 
-    /// Makes the error of a state directory that was removed.
-    fn gone(&self) -> ToolError {
-        let path = self.resources.state.path().display();
-        let message = format!("expected the state directory {path}, which is gone");
-        ToolError::new(ErrorCode::NotFound, message)
+    /// Returns the error of a directory or lock that was moved away or removed, also when another has its name now.
+    fn lost(&self) -> Option<ToolError> {
+        let state = &self.resources.state;
+        let lock = (!self.lock.is_there(state)).then_some("the lock of this supervisor in ");
+        let (what, place) = match (state.lost(), lock) {
+            (Some(place), _) => ("", place),
+            (None, lock) => (lock?, state.path()),
+        };
+        let place = place.display();
+        let message = format!("expected {what}{place}, found that it was moved away or removed");
+        let hint = "start the supervisor again";
+        Some(ToolError::new(ErrorCode::NotFound, message).with_hint(hint))
     }
 
     /// Watches the directories in which a change may be work.
@@ -214,6 +222,7 @@ impl Supervisor {
         if self.count(SessionKind::Teller) > 0 {
             self.announcer.tell_user()?;
         }
+        self.announcer.broken(&state.newly_broken());
         Ok(wait)
     }
 
@@ -374,10 +383,9 @@ impl Supervisor {
     fn supervision(&self, work: &SessionWork) -> SharedSupervision {
         let (role, name) = match work {
             SessionWork::Teller(input) => (SessionRole::Teller, input.session()?.to_string()),
-            SessionWork::Task(TaskRole::Planner, task) => (
-                SessionRole::Planner,
-                format!("{}/{}", task.id, task.attempts),
-            ),
+            SessionWork::Task(TaskRole::Planner, task) => {
+                (SessionRole::Planner, task.session_name())
+            }
             SessionWork::Task(TaskRole::Worker, _) | SessionWork::Verdicts(_) => return None,
         };
         let state = Arc::clone(&self.resources.state);

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The Planner delegates two tasks and ends.
     let task = claim(&state, TaskRole::Planner, Aging::Off, now)?.ok_or("no task")?;
-    let mut session = PlannerSession::of_task(&task);
+    let mut session = PlannerSession::new(&task.session_name());
     let build = session.stage(TaskRequest::new("build", None, Some(600))?, None, now)?;
     let once = TriggerPlan::Once(Condition::TaskDone(build));
     session.stage(TaskRequest::new("deploy", Some(9), None)?, Some(once), now)?;

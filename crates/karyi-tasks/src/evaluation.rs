@@ -16,8 +16,8 @@ use crate::folder::Records;
 use crate::lifecycle::apply_results;
 use crate::state_directory::StateDirectory;
 use crate::task_id::TaskId;
-use crate::task_result::{ResultSummary, TaskStatus};
-use crate::trigger::{LeafState, Trigger, TriggerSchedule, TriggerState, after, next_run};
+use crate::task_result::{ResultSummary, TaskStatus, runs_of};
+use crate::trigger::{Trigger, TriggerSchedule, TriggerState, after, next_run};
 use crate::watched_files;
 
 /// Outcome of a look.
@@ -61,13 +61,14 @@ pub fn evaluate(
     let last = triggers
         .values()
         .flat_map(|trigger| trigger.state.leaves.values());
-    let last = last.filter_map(|leaf| leaf.asked_at).max();
+    let last = last.filter_map(|leaf| leaf.asked_at);
     let mut asked_at = state
         .asked_at
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
-    let last = last.max(*asked_at);
-    let is_due = last.is_none_or(|last| last > now || state.pauses.question_at(last) <= now);
+    // A later time comes from a clock that was set back.
+    let last = last.chain(*asked_at).filter(|last| *last <= now).max();
+    let is_due = last.is_none_or(|last| state.pauses.question_at(last) <= now);
     if !is_due {
         evaluation.questions.clear();
     } else if !evaluation.questions.is_empty() {
@@ -109,28 +110,21 @@ pub fn record_verdicts(
     let triggers = state.triggers.records()?;
     let look = Look::new(state, work, now)?;
     let mut queued = Vec::new();
-    let asked: BTreeSet<&TaskId> = verdicts
-        .iter()
-        .map(|(question, _)| &question.trigger)
-        .collect();
-    for id in asked {
-        let Some(trigger) = triggers.get(id) else {
-            continue;
-        };
-        let mut answered = Trigger::clone(trigger);
-        for (question, verdict) in verdicts
-            .iter()
-            .filter(|(question, _)| question.trigger == *id)
-        {
-            let leaf = answered
-                .state
-                .leaves
-                .entry(question.place.clone())
-                .or_default();
-            leaf.verdict = Some(*verdict);
-            leaf.asked_at = Some(now);
+    let mut answered: BTreeMap<&TaskId, Trigger> = BTreeMap::new();
+    for (question, verdict) in verdicts {
+        if let Some(stored) = triggers.get(&question.trigger) {
+            let trigger = answered
+                .entry(&stored.id)
+                .or_insert_with(|| Trigger::clone(stored));
+            let leaf = trigger.state.leaves.entry(question.place.clone());
+            let leaf = leaf.or_default();
+            (leaf.verdict, leaf.asked_at) = (Some(*verdict), Some(now));
         }
-        look.conditional(trigger, answered, &mut queued)?;
+    }
+    for (id, trigger) in answered {
+        if let Some(stored) = triggers.get(id) {
+            look.conditional(stored, trigger, &mut queued)?;
+        }
     }
     Ok(queued)
 }
@@ -240,7 +234,7 @@ impl<'a> Look<'a> {
             return Ok(Vec::new());
         };
         let mut state = trigger.state.clone();
-        let observations = self.observe(&trigger, condition);
+        let observations = self.observe(condition);
         for (place, observation) in &observations {
             if let Observation::Files(files) = observation {
                 let leaf = state.leaves.entry(place.clone()).or_default();
@@ -274,7 +268,7 @@ impl<'a> Look<'a> {
     }
 
     /// Looks at every part of a condition.
-    fn observe(&self, trigger: &Trigger, condition: &Condition) -> BTreeMap<String, Observation> {
+    fn observe(&self, condition: &Condition) -> BTreeMap<String, Observation> {
         let mut found = BTreeMap::new();
         condition.each_leaf(&mut |place, leaf| {
             let observation = match leaf {
@@ -284,8 +278,8 @@ impl<'a> Look<'a> {
                 Condition::FileExists(path) => {
                     Observation::Held(watched_files::exist(self.work, path))
                 }
-                Condition::TaskDone(id) => self.task(trigger, id, TaskStatus::Done),
-                Condition::TaskFailed(id) => self.task(trigger, id, TaskStatus::Failed),
+                Condition::TaskDone(id) => self.task(id, TaskStatus::Done),
+                Condition::TaskFailed(id) => self.task(id, TaskStatus::Failed),
                 Condition::LlmEval(_) => Observation::Question,
                 Condition::And(_) | Condition::Or(_) => return,
             };
@@ -294,30 +288,13 @@ impl<'a> Look<'a> {
         found
     }
 
-    fn task(&self, trigger: &Trigger, id: &TaskId, status: TaskStatus) -> Observation {
+    fn task(&self, id: &TaskId, status: TaskStatus) -> Observation {
         if let Some(result) = self.results.iter().find_map(|results| results.get(id)) {
             return Observation::Held(result.status == status);
         }
-        let counts = |result: &ResultSummary| {
-            result.status == status && result.completed_at >= trigger.created_at
-        };
-        Observation::Run(
-            self.runs(id)
-                .filter(|(_, result)| counts(result))
-                .map(|(run, _)| run)
-                .max(),
-        )
-    }
-
-    /// Returns the finished runs of a trigger.
-    fn runs<'r>(
-        &'r self,
-        trigger: &'r TaskId,
-    ) -> impl Iterator<Item = (u64, &'r Arc<ResultSummary>)> {
         let [results, _] = &self.results;
-        let below = results.range(trigger.clone()..);
-        let below = below.take_while(|(id, _)| id.as_str().starts_with(trigger.as_str()));
-        below.filter_map(|(id, result)| Some((id.run_number(trigger)?, result)))
+        let runs = runs_of(results, id).filter(|(_, result)| result.status == status);
+        Observation::Run(runs.map(|(run, _)| run).max())
     }
 
     /// Returns the tasks with results that a condition waited for.
@@ -351,7 +328,7 @@ impl<'a> Look<'a> {
         upstream: Vec<TaskId>,
         queued: &mut Vec<TaskId>,
     ) -> Result<(), ToolError> {
-        let lock = self.state.lock()?;
+        let _lock = self.state.lock()?;
         if !self.state.triggers.has(&trigger.id)? {
             // It was cancelled in between.
             return Ok(());
@@ -364,15 +341,13 @@ impl<'a> Look<'a> {
             self.state.triggers.remove(&trigger.id)?;
             return Ok(());
         }
-        state.runs += 1;
+        state.runs = state.runs.saturating_add(1);
         state.last_triggered_at = Some(self.now);
         let counted = Trigger {
             state,
             ..trigger.clone()
         };
-        self.state.triggers.write(&counted)?;
-        drop(lock);
-        Ok(())
+        self.state.triggers.write(&counted)
     }
 
     /// Writes the new state of a trigger, unless it was cancelled.
@@ -388,16 +363,11 @@ impl<'a> Look<'a> {
 /// Makes what was observed the state that later changes are compared with.
 fn renew(state: &mut TriggerState, observations: &BTreeMap<String, Observation>) {
     for (place, observation) in observations {
-        let leaf: &mut LeafState = match observation {
-            Observation::Files(_) | Observation::Run(Some(_)) => {
-                state.leaves.entry(place.clone()).or_default()
-            }
-            Observation::Held(_) | Observation::Run(None) | Observation::Question => continue,
-        };
+        let leaf = state.leaves.entry(place.clone());
         match observation {
-            Observation::Files(files) => leaf.files = Some(files.clone()),
-            Observation::Run(run) => leaf.run = *run,
-            Observation::Held(_) | Observation::Question => {}
+            Observation::Files(files) => leaf.or_default().files = Some(files.clone()),
+            Observation::Run(Some(run)) => leaf.or_default().run = Some(*run),
+            Observation::Held(_) | Observation::Run(None) | Observation::Question => {}
         }
     }
 }
@@ -455,17 +425,14 @@ fn leaf_value<'a>(
             known.and_then(|leaf| leaf.verdict).unwrap_or_default()
         }
     };
-    match leaf {
-        Condition::LlmEval(prompt) => Value {
-            decided: None,
-            is_true,
-            questions: vec![(place, prompt)],
-        },
-        _ => Value {
-            decided: Some(is_true),
-            is_true,
-            questions: Vec::new(),
-        },
+    let questions = match leaf {
+        Condition::LlmEval(prompt) => vec![(place, prompt.as_str())],
+        _ => Vec::new(),
+    };
+    Value {
+        decided: questions.is_empty().then_some(is_true),
+        is_true,
+        questions,
     }
 }
 

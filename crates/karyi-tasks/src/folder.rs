@@ -22,8 +22,8 @@ pub(crate) trait Record: DeserializeOwned {
     /// Returns the identifier, which is also the name of the file.
     fn id(&self) -> &TaskId;
 
-    /// Checks what the type does not say.
-    fn check(&self) -> Result<(), String> {
+    /// Checks what the type does not say, for a file in this directory.
+    fn check(&self, _folder: &str) -> Result<(), String> {
         Ok(())
     }
 }
@@ -34,10 +34,8 @@ pub(crate) type Records<T> = BTreeMap<TaskId, Arc<T>>;
 /// File in a state directory that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenFile {
-    /// Name of the file in its directory.
-    pub name: String,
-    /// Path of the directory in the state directory, such as `worker/queue`.
-    pub folder: String,
+    /// Path in the state directory, such as `worker/queue/ID.json`.
+    pub path: String,
     /// Reason, in one line.
     pub reason: String,
 }
@@ -164,8 +162,7 @@ impl<T: Record> Folder<T> {
                 }
                 Ok(None) => {}
                 Err(LoadFailure::Broken(reason)) => cache.broken.push(BrokenFile {
-                    folder: self.name.clone(),
-                    name: name.to_owned(),
+                    path: format!("{}/{name}", self.name),
                     reason,
                 }),
                 Err(LoadFailure::System(error)) => return Err(error),
@@ -185,35 +182,20 @@ impl<T: Record> Folder<T> {
     /// The file is broken, or the system fails.
     pub(crate) fn get(&self, id: &TaskId) -> Result<Option<T>, ToolError> {
         let name = id.file_name();
-        self.load(&name).map_err(|failure| match failure {
-            LoadFailure::System(error) => error,
-            LoadFailure::Broken(reason) => {
-                let message = format!("{}/{name}: {reason}", self.name);
-                ToolError::new(ErrorCode::Io, message)
-                    .with_hint("`karyi tasks` moves it to the directory corrupt")
-            }
-        })
+        let loaded = self.load(&name);
+        loaded.map_err(|failure| failure.into_error(&format!("{}/{name}", self.name)))
     }
 
     fn load(&self, name: &str) -> Result<Option<T>, LoadFailure> {
-        let broken = |reason: String| Err(LoadFailure::Broken(reason));
-        let bytes = match self.files.read(name, limits::MAX_STATE_FILE_BYTES) {
-            Ok((bytes, _)) => bytes,
-            Err(ReadFailure::Missing) => return Ok(None),
-            Err(ReadFailure::Foreign(reason)) => return broken(reason),
-            Err(failure) => return Err(LoadFailure::System(self.files.failure(name, failure))),
-        };
-        let record: T = match serde_json::from_slice(&bytes) {
-            Ok(record) => record,
-            Err(error) => return broken(format!("expected a record of this version: {error}")),
+        let Some(record) = load_json::<T>(&self.files, name)? else {
+            return Ok(None);
         };
         if record.id().file_name() != name {
-            return broken(format!("the id in it is {}", record.id()));
+            let reason = format!("the id in it is {}", record.id());
+            return Err(LoadFailure::Broken(reason));
         }
-        match record.check() {
-            Ok(()) => Ok(Some(record)),
-            Err(reason) => broken(reason),
-        }
+        let checked = record.check(&self.name).map_err(LoadFailure::Broken);
+        checked.map(|()| Some(record))
     }
 
     /// Tells whether a record has this identifier.
@@ -302,9 +284,39 @@ impl<T: Record + Serialize> Folder<T> {
     }
 }
 
-enum LoadFailure {
+/// Reason why a file is none of karyi's records.
+pub(crate) enum LoadFailure {
+    /// It cannot be used, with the reason.
     Broken(String),
+    /// The system failed.
     System(ToolError),
+}
+
+impl LoadFailure {
+    /// Makes the error of the file with this path.
+    pub(crate) fn into_error(self, path: &str) -> ToolError {
+        match self {
+            Self::System(error) => error,
+            Self::Broken(reason) => ToolError::new(ErrorCode::Io, format!("{path}: {reason}"))
+                .with_hint("`karyi tasks` moves it to the directory corrupt"),
+        }
+    }
+}
+
+/// Reads a JSON file; `None` when it is not there.
+pub(crate) fn load_json<T: DeserializeOwned>(
+    files: &StateFolder,
+    name: &str,
+) -> Result<Option<T>, LoadFailure> {
+    let bytes = match files.read(name, limits::MAX_STATE_FILE_BYTES) {
+        Ok((bytes, _)) => bytes,
+        Err(ReadFailure::Missing) => return Ok(None),
+        Err(ReadFailure::Foreign(reason)) => return Err(LoadFailure::Broken(reason)),
+        Err(failure) => return Err(LoadFailure::System(files.failure(name, failure))),
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| LoadFailure::Broken(format!("expected a record of this version: {error}")))
 }
 
 /// Writes a value as JSON.

@@ -8,7 +8,7 @@ use karyi_core::limits;
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
-use crate::argument::{check_text, misfit};
+use crate::argument::{check_text, misfit, whole};
 use crate::state_directory::StateDirectory;
 use crate::state_folder::{ChangeLock, Move};
 use crate::task_id::TaskId;
@@ -117,30 +117,75 @@ fn older(number: u64) -> String {
     format!("history-{number}.jsonl")
 }
 
-/// Passes messages to `found`, the last one first, until it returns false.
-fn each_from_end(
-    state: &StateDirectory,
-    found: &mut dyn FnMut(Message) -> bool,
-) -> Result<(), ToolError> {
+/// Returns the names of the files with the lengths of their whole lines, the oldest one first.
+fn files(state: &StateDirectory) -> Result<Vec<(String, u64)>, ToolError> {
     let mut names = Vec::new();
     while state.root.has(&older(names.len() as u64 + 1))? {
         names.push(older(names.len() as u64 + 1));
     }
     names.push(FILE.to_owned());
-    for name in names.iter().rev() {
-        let bytes = state.root.read_tail(name, u64::MAX)?;
-        let mut rest = bytes.as_slice();
-        // The line that is being written has no end yet.
-        while let Some(end) = memchr::memrchr(b'\n', rest) {
-            let lines = rest.get(..end).unwrap_or_default();
-            let start = memchr::memrchr(b'\n', lines).map_or(0, |at| at + 1);
-            let line = lines.get(start..).unwrap_or_default();
-            if let Ok(entry) = serde_json::from_slice::<HistoryEntry>(line)
-                && !found(entry.message)
-            {
-                return Ok(());
+    let files = names.into_iter().map(|name| {
+        let length = state.root.end_of_lines(&name)?;
+        Ok((name, length))
+    });
+    files.collect()
+}
+
+/// Returns the place behind the last message, in bytes from the first one on.
+pub(crate) fn end(state: &StateDirectory, _lock: &ChangeLock) -> Result<u64, ToolError> {
+    Ok(files(state)?.iter().map(|(_, length)| length).sum())
+}
+
+/// Returns the messages from a place on with their identifiers, and the place behind them. A place behind the end, such
+/// as that of a history that was removed, is the end.
+///
+/// # Errors
+/// The system fails.
+pub fn since(
+    state: &StateDirectory,
+    place: u64,
+) -> Result<(Vec<(TaskId, Message)>, u64), ToolError> {
+    // No file is renamed meanwhile.
+    let _lock = state.lock()?;
+    let (mut said, mut start) = (Vec::new(), 0);
+    for (name, length) in files(state)? {
+        let from = place.saturating_sub(start);
+        if from < length {
+            let bytes = state.root.read_range(&name, from, length)?;
+            for line in bytes.split(|byte| *byte == b'\n') {
+                let entry = serde_json::from_slice::<HistoryEntry>(line);
+                said.extend(entry.map(|entry| (entry.id, entry.message)));
             }
-            rest = rest.get(..start).unwrap_or_default();
+        }
+        start += length;
+    }
+    Ok((said, start))
+}
+
+/// Passes messages to `found`, the last one first, until it returns false. No more is read than that needs.
+fn each_from_end(
+    state: &StateDirectory,
+    found: &mut dyn FnMut(Message) -> bool,
+) -> Result<(), ToolError> {
+    for (name, mut end) in files(state)?.into_iter().rev() {
+        let mut most = limits::HISTORY_BLOCK_BYTES;
+        while end > 0 {
+            let bytes = state.root.read_before(&name, end, most)?;
+            for line in bytes.rsplit(|byte| *byte == b'\n') {
+                if let Ok(entry) = serde_json::from_slice::<HistoryEntry>(line)
+                    && !found(entry.message)
+                {
+                    return Ok(());
+                }
+            }
+            if bytes.is_empty() && most >= end {
+                break;
+            }
+            // A block without a whole line is a part of a longer one.
+            if bytes.is_empty() {
+                most = most.saturating_mul(2);
+            }
+            end -= bytes.len() as u64;
         }
     }
     Ok(())
@@ -151,15 +196,9 @@ fn each_from_end(
 /// # Errors
 /// `bad_arguments` naming the argument, or the system fails.
 pub fn recent(state: &StateDirectory, count: i64, offset: i64) -> Result<Vec<Message>, ToolError> {
-    let most = limits::MAX_HISTORY_MESSAGES;
-    let checked = usize::try_from(count)
-        .ok()
-        .filter(|count| (1..=most).contains(count));
-    let expected = || format!("a whole number from 1 to {most}");
-    let count = checked.ok_or_else(|| misfit("count", &expected(), count))?;
-    let checked = usize::try_from(offset).ok();
-    let mut skipped =
-        checked.ok_or_else(|| misfit("offset", "a whole number from 0 on", offset))?;
+    let count = whole("count", count, 1, limits::MAX_HISTORY_MESSAGES)?;
+    let unfit = |_| misfit("offset", "a whole number from 0 on", offset);
+    let mut skipped = usize::try_from(offset).map_err(unfit)?;
     let mut messages = Vec::new();
     each_from_end(state, &mut |message| {
         match skipped.checked_sub(1) {

@@ -24,7 +24,7 @@ impl Record for InboxItem {
         &self.id
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, _folder: &str) -> Result<(), String> {
         check_text("text", &self.text).map_err(|error| error.message)
     }
 }

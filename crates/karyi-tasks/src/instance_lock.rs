@@ -13,7 +13,7 @@ const FILE: &str = "supervisor.lock";
 /// Lock that one process has until it ends.
 #[derive(Debug)]
 pub struct InstanceLock {
-    _file: File,
+    file: File,
 }
 
 impl InstanceLock {
@@ -39,6 +39,12 @@ impl InstanceLock {
             .set_len(0)
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         written.map_err(|error| state.root.error(FILE, &error))?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+
+    /// Tells whether its file is still in its place: without it another supervisor may begin.
+    #[must_use]
+    pub fn is_there(&self, state: &StateDirectory) -> bool {
+        state.root.leads_to(FILE, &self.file)
     }
 }

@@ -12,13 +12,16 @@ use jiff::Timestamp;
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 
+use crate::condition::Condition;
 use crate::event::Event;
+use crate::folder::BrokenFile;
 use crate::staged_work::StagedWork;
 use crate::state_directory::StateDirectory;
 use crate::state_folder::{ChangeLock, Move};
 use crate::task::{Aging, Task, TaskRequest, TaskRole};
 use crate::task_id::TaskId;
-use crate::task_result::{Ending, FailureReason, TaskResult};
+use crate::task_result::{Ending, FailureReason, TaskResult, runs_of};
+use crate::trigger::Trigger;
 
 /// Outcome of [`finish`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,9 +77,11 @@ pub fn claim(
             Move::Missing => {}
             // A second task of the same name.
             Move::Occupied => {
-                let folder = format!("{}/queue", role.as_str());
-                let name = task.id.file_name();
-                state.move_to_corrupt(folders.queue.files(), &folder, &name)?;
+                let broken = BrokenFile {
+                    path: format!("{}/queue/{}", role.as_str(), task.id.file_name()),
+                    reason: "a task with its id is running".to_owned(),
+                };
+                state.move_to_corrupt(folders.queue.files(), broken)?;
             }
         }
     }
@@ -167,7 +172,11 @@ fn second_attempt(task: &Task, ending: &Ending, at: Timestamp) -> Option<Task> {
     let timeout = match ending {
         Ending::Done(_) | Ending::Planned(..) | Ending::NeedsInput(_) => return None,
         Ending::Failed(FailureReason::Killed, _) => return None,
-        Ending::TimedOut(limit) => Some(limit.saturating_mul(2)),
+        Ending::TimedOut(limit) => {
+            // The limit of a role may be longer than that of any task.
+            let most = limits::MAX_TASK_TIMEOUT.as_secs().saturating_mul(2);
+            Some(limit.saturating_mul(2).min(most))
+        }
         Ending::Failed(..) => task.timeout,
     };
     if task.attempts >= limits::MAX_TASK_ATTEMPTS {
@@ -228,7 +237,7 @@ fn apply_result(
         }
         for trigger in &result.staged.triggers {
             if !state.is_taken(&trigger.id)? {
-                state.triggers.write_new(trigger)?;
+                state.triggers.write_new(&begun(state, trigger)?)?;
             }
         }
         if let Some(event) = Event::of_result(role, &result) {
@@ -238,6 +247,22 @@ fn apply_result(
     folders.running.files().remove(&stop_mark(id))?;
     folders.running.remove(id)?;
     Ok(())
+}
+
+/// Returns a trigger as it begins: runs of other triggers that have ended do not count for it.
+fn begun(state: &StateDirectory, trigger: &Trigger) -> Result<Trigger, ToolError> {
+    let results = state.worker.results.records()?;
+    let mut begun = trigger.clone();
+    if let Some(condition) = &trigger.condition {
+        condition.each_leaf(&mut |place, leaf| {
+            if let Condition::TaskDone(id) | Condition::TaskFailed(id) = leaf
+                && let Some((run, _)) = runs_of(&results, id).max_by_key(|(run, _)| *run)
+            {
+                begun.state.leaves.entry(place).or_default().run = Some(run);
+            }
+        });
+    }
+    Ok(begun)
 }
 
 /// Applies the results of tasks that are still in `running`, and returns their identifiers.
@@ -261,9 +286,11 @@ pub fn apply_results(state: &StateDirectory) -> Result<Vec<TaskId>, ToolError> {
     Ok(applied)
 }
 
-/// Returns the name of the file that asks the supervisor to end a running task.
-pub(crate) fn stop_mark(id: &TaskId) -> String {
-    format!("{id}.stop")
+/// End of the name of the file that asks the supervisor to end a running task.
+const STOP: &str = ".stop";
+
+fn stop_mark(id: &TaskId) -> String {
+    format!("{id}{STOP}")
 }
 
 /// Tells whether a person asked to end a running task for good.
@@ -289,6 +316,23 @@ pub fn unless_stopped(
             Ending::Failed(FailureReason::Killed, "stopped by a person".into())
         }
         ending => ending,
+    })
+}
+
+/// Removes the marks of tasks that neither run nor wait to run again.
+pub(crate) fn sweep_stop_marks(state: &StateDirectory, role: TaskRole) -> Result<(), ToolError> {
+    let _lock = state.lock()?;
+    let folders = state.role(role);
+    let (running, queue) = (folders.running.files(), folders.queue.files());
+    running.each_entry(&mut |name, _| {
+        let task = name.strip_suffix(STOP).map(|id| format!("{id}.json"));
+        if let Some(task) = task
+            && !running.has(&task)?
+            && !queue.has(&task)?
+        {
+            running.remove(name)?;
+        }
+        Ok(())
     })
 }
 

@@ -1,5 +1,7 @@
 //! Lists tasks: those that run, then queues in the order in which they run, then triggers by their time.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use karyi_core::error::ToolError;
 use karyi_core::limits;
@@ -8,8 +10,8 @@ use serde_json::Value;
 
 use crate::argument::shortened;
 use crate::evaluation::is_hopeless;
+use crate::folder::{LoadFailure, load_json};
 use crate::state_directory::StateDirectory;
-use crate::state_folder::ReadFailure;
 use crate::task::{Aging, Task, TaskRole};
 use crate::task_id::TaskId;
 use crate::trigger::Trigger;
@@ -122,15 +124,11 @@ pub fn find(state: &StateDirectory, id: &TaskId) -> Result<Option<FoundItem>, To
     });
     let triggers = ("triggers".to_owned(), state.triggers.files());
     for (folder, files) in folders.chain([triggers]) {
-        let name = id.file_name();
-        let bytes = match files.read(&name, limits::MAX_STATE_FILE_BYTES) {
-            Ok((bytes, _)) => bytes,
-            Err(ReadFailure::Missing) => continue,
-            Err(failure) => return Err(files.failure(&name, failure)),
-        };
-        // A file that is no JSON is set aside by the next list.
-        if let Ok(content) = serde_json::from_slice(&bytes) {
-            return Ok(Some(FoundItem { folder, content }));
+        match load_json(files, &id.file_name()) {
+            Ok(Some(content)) => return Ok(Some(FoundItem { folder, content })),
+            // One that is no JSON is set aside by the next list.
+            Ok(None) | Err(LoadFailure::Broken(_)) => {}
+            Err(LoadFailure::System(error)) => return Err(error),
         }
     }
     Ok(None)
@@ -152,28 +150,23 @@ pub fn list(
         .collect();
     let latest = state.pauses.retry_at(now);
     let mut all = Vec::new();
-    if matches!(scope, ListScope::Running | ListScope::All) {
+    let parts = [ListScope::Running, ListScope::Queue].into_iter();
+    for part in parts.filter(|part| scope == *part || scope == ListScope::All) {
         for role in &roles {
-            let records = state.role(*role).running.records()?;
+            let folders = state.role(*role);
+            let (folder, status) = match part {
+                ListScope::Running => (&folders.running, "running"),
+                _ => (&folders.queue, "queued"),
+            };
+            let records = folder.records()?;
             let mut tasks: Vec<_> = records.values().collect();
-            tasks.sort_by_key(|task| (task.started_at, &task.id));
-            all.extend(
-                tasks
-                    .iter()
-                    .map(|task| TaskSummary::of_task(*role, task, "running")),
-            );
-        }
-    }
-    if matches!(scope, ListScope::Queue | ListScope::All) {
-        for role in &roles {
-            let records = state.role(*role).queue.records()?;
-            let mut tasks: Vec<_> = records.values().collect();
-            tasks.sort_by_cached_key(|task| (!task.is_due(now, latest), task.order(now, aging)));
-            all.extend(
-                tasks
-                    .iter()
-                    .map(|task| TaskSummary::of_task(*role, task, "queued")),
-            );
+            match part {
+                ListScope::Running => tasks.sort_by_key(|task| (task.started_at, &task.id)),
+                _ => tasks
+                    .sort_by_cached_key(|task| (!task.is_due(now, latest), task.order(now, aging))),
+            }
+            let summary = |task: &&Arc<Task>| TaskSummary::of_task(*role, task, status);
+            all.extend(tasks.iter().map(summary));
         }
     }
     if matches!(scope, ListScope::Triggers | ListScope::All) {

@@ -112,18 +112,14 @@ impl MemoryIndex {
     /// Returns the best passages, the best one first; of equal ones the newer, then by path.
     pub(crate) fn search(&self, query: &MemoryQuery) -> Vec<MemoryHit> {
         let all = self.files.iter();
-        let all =
-            all.flat_map(|(path, file)| file.passages.iter().map(move |passage| (path, passage)));
+        let all = all.flat_map(|(path, file)| file.passages.iter().map(move |one| (path, one)));
         let all: Vec<(&String, &Passage)> = all.collect();
         let mut terms = terms(&query.text);
         for term in &mut terms {
             term.count(&all);
         }
-        let total: f64 = all
-            .iter()
-            .map(|(_, passage)| f64::from(passage.words))
-            .sum();
-        let average = total / all.len().max(1) as f64;
+        let words = all.iter().map(|(_, passage)| f64::from(passage.words));
+        let average = words.sum::<f64>() / all.len().max(1) as f64;
         let mut scores = vec![0.0; all.len()];
         for term in &terms {
             for (number, count) in &term.counts {
@@ -136,12 +132,9 @@ impl MemoryIndex {
                 *score += term.weight * count * (K1 + 1.0) / (count + norm);
             }
         }
-        let ranked = scores
-            .into_iter()
-            .zip(&all)
-            .filter(|(score, _)| *score > 0.0);
+        let ranked = scores.into_iter().zip(&all);
+        let ranked = ranked.filter(|(score, (_, one))| *score > 0.0 && is_in_time(one, query));
         let ranked = ranked.map(|(score, (path, passage))| (score, *path, *passage));
-        let ranked = ranked.filter(|(_, _, passage)| is_in_time(passage, query));
         let mut ranked: Vec<RankedPassage<'_>> = ranked.collect();
         if query.limit < ranked.len() {
             ranked.select_nth_unstable_by(query.limit, by_rank);
@@ -203,8 +196,8 @@ impl QueryTerm {
         for (number, (_, passage)) in all.iter().enumerate() {
             let count = places(&finder, passage.folded(), self.has_borders).count();
             if count > 0 {
-                self.counts
-                    .push((number, u32::try_from(count).unwrap_or(u32::MAX)));
+                let count = u32::try_from(count).unwrap_or(u32::MAX);
+                self.counts.push((number, count));
             }
         }
         let (all, with) = (all.len() as f64, self.counts.len() as f64);
@@ -221,10 +214,9 @@ fn places<'a>(
     let needle = finder.needle();
     // Two equal characters are a pair at each of three.
     let (one, other) = needle.split_at(needle.len() / 2);
-    let step = if one == other {
-        one.len()
-    } else {
-        needle.len()
+    let step = match one == other {
+        true => one.len(),
+        false => needle.len(),
     };
     let mut from = 0;
     let next = move || {
@@ -261,10 +253,8 @@ fn snippet(passage: &Passage, terms: &[QueryTerm]) -> String {
         before
     };
     let start = passage.text.chars().take_while(is_before).count();
-    let matched = passage
-        .folded()
-        .get(at..at + length)
-        .map_or(0, |text| text.chars().count());
+    let matched = passage.folded().get(at..at + length);
+    let matched = matched.map_or(0, |text| text.chars().count());
     let total = passage.text.chars().count();
     if total <= limits::MAX_SNIPPET_CHARS {
         return passage.text.clone();

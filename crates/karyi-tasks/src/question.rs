@@ -8,12 +8,12 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use serde::{Deserialize, Serialize};
 
-use crate::argument::{check_text, misfit, seconds, shortened};
+use crate::argument::{check_text, misfit, seconds, unknown_word};
 use crate::event::{AnswerSource, Event, EventContent};
-use crate::folder::json;
+use crate::folder::{LoadFailure, json, load_json};
 use crate::history::{self, HistoryEntry, Speaker};
 use crate::state_directory::StateDirectory;
-use crate::state_folder::{ChangeLock, ReadFailure};
+use crate::state_folder::ChangeLock;
 use crate::task_id::TaskId;
 use crate::trigger::after;
 
@@ -67,12 +67,7 @@ impl QuestionRequest {
         if let Some(default) = default {
             check_text("default", default)?;
             if !options.is_empty() && !options.iter().any(|option| option == default) {
-                let found = shortened(default, limits::MAX_TASK_SUMMARY_CHARS);
-                return Err(misfit(
-                    "default",
-                    "one of the options",
-                    format!("{found:?}"),
-                ));
+                return Err(unknown_word("default", "one of the options", default));
             }
         }
         let most = limits::MAX_QUESTION_TIMEOUT;
@@ -97,11 +92,10 @@ fn check_options(options: &[String]) -> Result<(), ToolError> {
         check_text("options", option)?;
         let mut earlier = options.iter().take(number);
         if earlier.any(|other| other.trim() == option.trim()) {
-            let found = shortened(option, limits::MAX_TASK_SUMMARY_CHARS);
-            return Err(misfit(
+            return Err(unknown_word(
                 "options",
-                "different texts",
-                format!("{found:?} twice"),
+                "different texts, none twice",
+                option,
             ));
         }
     }
@@ -122,6 +116,24 @@ impl PendingQuestion {
         text
     }
 
+    /// Tells whether its time is up.
+    #[must_use]
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at <= now
+    }
+
+    /// Checks what the type does not say.
+    fn check(&self) -> Result<(), String> {
+        let timeout = i64::try_from(self.timeout).unwrap_or(i64::MAX);
+        let default = self.default.as_deref();
+        let checked = QuestionRequest::new(&self.question, &self.options, Some(timeout), default);
+        checked.map_err(|error| error.message)?;
+        match self.expires_at == after(self.created_at, self.timeout) {
+            true => Ok(()),
+            false => Err("`expiresAt` is not `timeout` seconds after `createdAt`".into()),
+        }
+    }
+
     /// Returns the answer that a text means: an option or its number, or any text where there are no options.
     fn answer(&self, text: &str) -> Result<String, ToolError> {
         let text = text.trim();
@@ -136,13 +148,8 @@ impl PendingQuestion {
             .and_then(|number| number.checked_sub(1));
         let numbered = || self.options.get(number?);
         named.or_else(numbered).cloned().ok_or_else(|| {
-            let found = shortened(text, limits::MAX_TASK_SUMMARY_CHARS);
-            let options = self.options.join(", ");
-            misfit(
-                "answer",
-                &format!("one of {options}, or its number"),
-                format!("{found:?}"),
-            )
+            let expected = format!("one of {}, or its number", self.options.join(", "));
+            unknown_word("answer", &expected, text)
         })
     }
 
@@ -216,17 +223,7 @@ fn pending_locked(
     state: &StateDirectory,
     lock: &ChangeLock,
 ) -> Result<Option<PendingQuestion>, ToolError> {
-    let bytes = match state.root.read(FILE, limits::MAX_STATE_FILE_BYTES) {
-        Ok((bytes, _)) => bytes,
-        Err(ReadFailure::Missing) => return Ok(None),
-        Err(ReadFailure::Foreign(_)) => {
-            state.move_to_corrupt(&state.root, "state", FILE)?;
-            return Ok(None);
-        }
-        Err(failure) => return Err(state.root.failure(FILE, failure)),
-    };
-    let Ok(pending) = serde_json::from_slice::<PendingQuestion>(&bytes) else {
-        state.move_to_corrupt(&state.root, "state", FILE)?;
+    let Some(pending) = state.read_json(FILE, PendingQuestion::check)? else {
         return Ok(None);
     };
     match state.events.get(&pending.question_id)? {
@@ -235,6 +232,16 @@ fn pending_locked(
             complete(state, lock, &event)?;
             Ok(None)
         }
+    }
+}
+
+/// Returns why the file of the question cannot be used, and leaves it where it is.
+#[must_use]
+pub fn defect(state: &StateDirectory) -> Option<String> {
+    match load_json::<PendingQuestion>(&state.root, FILE) {
+        Ok(question) => question?.check().err(),
+        Err(LoadFailure::Broken(reason)) => Some(reason),
+        Err(LoadFailure::System(error)) => Some(error.message),
     }
 }
 
@@ -251,7 +258,7 @@ pub fn answer(
     let lock = state.lock()?;
     let pending = pending_locked(state, &lock)?;
     let pending =
-        pending.filter(|open| id.is_none_or(|id| *id == open.question_id) && now < open.expires_at);
+        pending.filter(|open| id.is_none_or(|id| *id == open.question_id) && !open.is_expired(now));
     let Some(pending) = pending else {
         let message = "expected an open question, found none that waits for this answer";
         return Err(ToolError::new(ErrorCode::NotFound, message)
@@ -279,7 +286,17 @@ pub fn expire(state: &StateDirectory, now: Timestamp) -> Result<Option<Event>, T
     let Some(pending) = pending_locked(state, &lock)? else {
         return Ok(None);
     };
-    if now < pending.expires_at {
+    if now < pending.created_at {
+        // The clock was set back: it waits its time from now on.
+        let moved = PendingQuestion {
+            created_at: now,
+            expires_at: after(now, pending.timeout),
+            ..pending
+        };
+        state.root.write(FILE, &json(&moved)?)?;
+        return Ok(None);
+    }
+    if !pending.is_expired(now) {
         return Ok(None);
     }
     // Whoever asked may have been killed before this.

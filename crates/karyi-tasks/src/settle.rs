@@ -7,7 +7,7 @@ use karyi_core::limits;
 use crate::event::Event;
 use crate::folder::BrokenFile;
 use crate::instance_lock::InstanceLock;
-use crate::lifecycle::{apply_results, finish};
+use crate::lifecycle::{self, apply_results, finish};
 use crate::question;
 use crate::state_directory::StateDirectory;
 use crate::task::TaskRole;
@@ -43,18 +43,14 @@ pub fn settle(
     let applied = apply_results(state)?;
     let mut interrupted = Vec::new();
     for role in TaskRole::ALL {
+        lifecycle::sweep_stop_marks(state, role)?;
         let folders = state.role(role);
         for (id, task) in &*folders.running.records()? {
             if !folders.running.has(id)? {
                 continue;
             }
-            // Cut between the move and the count: it never ran.
-            if task.attempts == 0 {
-                folders.running.move_to(id, &folders.queue)?;
-                continue;
-            }
-            // Cut between the count and the move of a task that is to run again.
-            if task.not_before.is_some() {
+            // Cut between the move and the count, so it never ran, or before the move of one that is to run again.
+            if task.attempts == 0 || task.not_before.is_some() {
                 folders.running.move_to(id, &folders.queue)?;
                 continue;
             }

@@ -4,12 +4,10 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use karyi_core::error::ToolError;
-use karyi_core::limits;
 use serde::{Deserialize, Serialize};
 
 use crate::folder::json;
 use crate::state_directory::StateDirectory;
-use crate::state_folder::{ChangeLock, ReadFailure};
 
 /// Name of the file.
 const FILE: &str = "tokens.json";
@@ -23,13 +21,19 @@ struct DaySpending {
     tokens: u64,
 }
 
+/// Days that are kept: a clock that is set forward and back finds the tokens of its day again.
+const KEPT_DAYS: usize = 3;
+
 /// Returns the tokens that were used on the day of `now`, in UTC.
 ///
 /// # Errors
 /// The system fails.
 pub fn spent(state: &StateDirectory, now: Timestamp) -> Result<u64, ToolError> {
-    let lock = state.lock()?;
-    Ok(read(state, &lock, now)?.tokens)
+    let _lock = state.lock()?;
+    let today = day_of(now);
+    let days = read(state)?;
+    let spent = days.iter().find(|spending| spending.day == today);
+    Ok(spent.map_or(0, |spending| spending.tokens))
 }
 
 /// Adds tokens to those of the day, and returns all of that day.
@@ -37,30 +41,22 @@ pub fn spent(state: &StateDirectory, now: Timestamp) -> Result<u64, ToolError> {
 /// # Errors
 /// The system fails.
 pub fn spend(state: &StateDirectory, tokens: u64, now: Timestamp) -> Result<u64, ToolError> {
-    let lock = state.lock()?;
-    let mut spending = read(state, &lock, now)?;
-    spending.tokens = spending.tokens.saturating_add(tokens);
-    state.root.write(FILE, &json(&spending)?)?;
-    Ok(spending.tokens)
+    let _lock = state.lock()?;
+    let day = day_of(now);
+    let mut days = read(state)?;
+    let before = days.iter().position(|spending| spending.day == day);
+    let before = before.map_or(0, |at| days.remove(at).tokens);
+    let tokens = before.saturating_add(tokens);
+    days.push(DaySpending { day, tokens });
+    days.drain(..days.len().saturating_sub(KEPT_DAYS));
+    state.root.write(FILE, &json(&days)?)?;
+    Ok(tokens)
 }
 
-fn read(
-    state: &StateDirectory,
-    _lock: &ChangeLock,
-    now: Timestamp,
-) -> Result<DaySpending, ToolError> {
-    let day = now.to_zoned(TimeZone::UTC).date();
-    let nothing = DaySpending { day, tokens: 0 };
-    match state.root.read(FILE, limits::MAX_STATE_FILE_BYTES) {
-        Ok((bytes, _)) => match serde_json::from_slice::<DaySpending>(&bytes) {
-            Ok(spending) if spending.day == day => Ok(spending),
-            Ok(_) => Ok(nothing),
-            Err(_) => {
-                state.move_to_corrupt(&state.root, "state", FILE)?;
-                Ok(nothing)
-            }
-        },
-        Err(ReadFailure::Missing) => Ok(nothing),
-        Err(failure) => Err(state.root.failure(FILE, failure)),
-    }
+fn read(state: &StateDirectory) -> Result<Vec<DaySpending>, ToolError> {
+    Ok(state.read_json(FILE, |_| Ok(()))?.unwrap_or_default())
+}
+
+fn day_of(time: Timestamp) -> Date {
+    time.to_zoned(TimeZone::UTC).date()
 }

@@ -76,12 +76,6 @@ impl PlannerSession {
         }
     }
 
-    /// Begins the session of a claimed task.
-    #[must_use]
-    pub fn of_task(task: &Task) -> Self {
-        Self::new(&format!("{}/{}", task.id, task.attempts))
-    }
-
     /// Returns what is staged.
     #[must_use]
     pub fn staged(&self) -> &StagedWork {

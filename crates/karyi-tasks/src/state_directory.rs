@@ -9,17 +9,16 @@
 //! A file's directory is its state, and moving it is the only arbiter. Changes of several files happen in an order in
 //! which a repetition completes them, under one lock; [`crate::settle`] repeats what a killed process left half done.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use karyi_core::error::{ErrorCode, ToolError};
-use karyi_core::limits;
+use serde::de::DeserializeOwned;
 
 use crate::condition::Condition;
 use crate::event::Event;
-use crate::folder::{BrokenFile, Folder, Record};
+use crate::folder::{BrokenFile, Folder, LoadFailure, Record, load_json};
 use crate::inbox_item::InboxItem;
 use crate::memory_index::MemoryIndex;
 use crate::pauses::Pauses;
@@ -42,6 +41,8 @@ pub struct StateDirectory {
     pub(crate) notes: StateFolder,
     pub(crate) memory_index: Mutex<MemoryIndex>,
     corrupt: StateFolder,
+    /// Files that were moved to `corrupt` and not told yet.
+    aside: Mutex<Vec<BrokenFile>>,
     pub(crate) pauses: Pauses,
     /// Time of the last question about conditions.
     pub(crate) asked_at: Mutex<Option<Timestamp>>,
@@ -109,32 +110,11 @@ impl StateDirectory {
             notes: root.child("memory")?,
             memory_index: Mutex::default(),
             corrupt: root.child("corrupt")?,
+            aside: Mutex::default(),
             pauses: Pauses::default(),
             asked_at: Mutex::default(),
             root,
         })
-    }
-
-    /// Opens a state directory that was used before.
-    ///
-    /// # Errors
-    /// `not_found` when it was not, or the system does not allow it.
-    pub fn open_used(path: &Path) -> Result<Self, ToolError> {
-        match path.join("planner/queue").metadata() {
-            Ok(_) => Self::open(path),
-            Err(error)
-                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
-            {
-                let message = format!(
-                    "expected the state directory of a supervisor, found that none has used {}",
-                    path.display()
-                );
-                let hint =
-                    "give the `--state-dir` of `karyi supervise`, or begin with `karyi tell`";
-                Err(ToolError::new(ErrorCode::NotFound, message).with_hint(hint))
-            }
-            Err(error) => Err(ToolError::from_io(path, &error)),
-        }
     }
 
     /// Sets the pauses of the work.
@@ -149,25 +129,40 @@ impl StateDirectory {
         self.root.path()
     }
 
-    /// Tells whether the directory is still in its place: one that was removed takes files that nobody finds.
+    /// Returns the first of its directories that is not in its place any more: files in it would be found by nobody.
     #[must_use]
-    pub fn is_there(&self) -> bool {
-        self.root.is_there()
+    pub fn lost(&self) -> Option<&Path> {
+        let mut folders = self.folders().into_iter();
+        let lost = folders.find(|folder| !folder.is_there());
+        lost.map(StateFolder::path)
+    }
+
+    /// Returns its directories; those in which a new file may be work come first.
+    fn folders(&self) -> [&StateFolder; 14] {
+        let (planner, worker) = (&self.planner, &self.worker);
+        [
+            &self.root,
+            self.triggers.files(),
+            self.inbox.files(),
+            self.events.files(),
+            planner.queue.files(),
+            planner.running.files(),
+            worker.queue.files(),
+            worker.running.files(),
+            planner.results.files(),
+            planner.cancelled.files(),
+            worker.results.files(),
+            worker.cancelled.files(),
+            &self.notes,
+            &self.corrupt,
+        ]
     }
 
     /// Returns the directories in which a new file may be work for a supervisor.
     #[must_use]
     pub fn watched_paths(&self) -> Vec<PathBuf> {
-        let roles = [&self.planner, &self.worker];
-        let folders = roles.map(|role| [role.queue.files().path(), role.running.files().path()]);
-        let others = [
-            self.root.path(),
-            self.triggers.files().path(),
-            self.inbox.files().path(),
-            self.events.files().path(),
-        ];
-        let all = folders.into_iter().flatten().chain(others);
-        all.map(Path::to_owned).collect()
+        let folders = self.folders().into_iter().take(8);
+        folders.map(|folder| folder.path().to_owned()).collect()
     }
 
     /// Waits for other changes and excludes them until the lock is dropped.
@@ -187,21 +182,9 @@ impl StateDirectory {
     /// # Errors
     /// The file is broken, or the system fails.
     pub fn result(&self, role: TaskRole, id: &TaskId) -> Result<Option<TaskResult>, ToolError> {
-        let folder = self.role(role).results.files();
-        let name = id.file_name();
-        let most = limits::MAX_STATE_FILE_BYTES;
-        let bytes = match folder.read(&name, most) {
-            Ok((bytes, _)) => bytes,
-            Err(crate::state_folder::ReadFailure::Missing) => return Ok(None),
-            Err(failure) => return Err(folder.failure(&name, failure)),
-        };
-        let result: TaskResult = serde_json::from_slice(&bytes).map_err(|error| {
-            ToolError::new(
-                ErrorCode::Io,
-                format!("{}/results/{name}: {error}", role.as_str()),
-            )
-        })?;
-        Ok(Some(result))
+        let loaded = load_json(self.role(role).results.files(), &id.file_name());
+        let path = format!("{}/results/{id}.json", role.as_str());
+        loaded.map_err(|failure| failure.into_error(&path))
     }
 
     /// Tells whether a task or trigger has or had this identifier, or a trigger whose one task ran.
@@ -238,67 +221,79 @@ impl StateDirectory {
 
     /// Removes files that killed processes were writing.
     pub(crate) fn sweep(&self) -> Result<(), ToolError> {
-        for role in TaskRole::ALL {
-            let folders = self.role(role);
-            folders.queue.files().sweep()?;
-            folders.running.files().sweep()?;
-            folders.results.files().sweep()?;
-        }
-        let others = [
-            self.triggers.files(),
-            self.inbox.files(),
-            self.events.files(),
-            &self.notes,
-            &self.root,
-        ];
-        others.into_iter().try_for_each(StateFolder::sweep)
+        self.folders().into_iter().try_for_each(StateFolder::sweep)
     }
 
-    /// Moves the files that cannot be used to the directory `corrupt`, and returns them.
+    /// Moves the files that cannot be used to the directory `corrupt`, and returns those that are not told yet.
     ///
     /// # Errors
     /// The system fails.
     pub fn set_broken_aside(&self) -> Result<Vec<BrokenFile>, ToolError> {
-        let mut all = Vec::new();
         for role in TaskRole::ALL {
             let folders = self.role(role);
-            self.set_aside(&folders.queue, &mut all)?;
-            self.set_aside(&folders.running, &mut all)?;
-            self.set_aside(&folders.results, &mut all)?;
-            self.set_aside(&folders.cancelled, &mut all)?;
+            self.set_aside(&folders.queue)?;
+            self.set_aside(&folders.running)?;
+            self.set_aside(&folders.results)?;
+            self.set_aside(&folders.cancelled)?;
         }
-        self.set_aside(&self.triggers, &mut all)?;
-        self.set_aside(&self.inbox, &mut all)?;
-        self.set_aside(&self.events, &mut all)?;
-        Ok(all)
+        self.set_aside(&self.triggers)?;
+        self.set_aside(&self.inbox)?;
+        self.set_aside(&self.events)?;
+        Ok(self.newly_broken())
     }
 
-    fn set_aside<T: Record>(
-        &self,
-        folder: &Folder<T>,
-        all: &mut Vec<BrokenFile>,
-    ) -> Result<(), ToolError> {
-        for broken in folder.broken()? {
-            self.move_to_corrupt(folder.files(), &broken.folder, &broken.name)?;
-            all.push(broken);
-        }
-        Ok(())
+    /// Returns the files that this process has moved to the directory `corrupt`, each once.
+    #[must_use]
+    pub fn newly_broken(&self) -> Vec<BrokenFile> {
+        std::mem::take(&mut *self.aside.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn set_aside<T: Record>(&self, folder: &Folder<T>) -> Result<(), ToolError> {
+        let mut broken = folder.broken()?.into_iter();
+        broken.try_for_each(|broken| self.move_to_corrupt(folder.files(), broken))
     }
 
     /// Moves a file to the directory `corrupt`, under a name that is free.
     pub(crate) fn move_to_corrupt(
         &self,
         folder: &StateFolder,
-        folder_name: &str,
-        name: &str,
+        broken: BrokenFile,
     ) -> Result<(), ToolError> {
-        let base = format!("{}-{name}", folder_name.replace('/', "-"));
+        let name = broken.path.rsplit('/').next().unwrap_or_default();
+        let base = broken.path.replace('/', "-");
         let mut target = base.clone();
         let mut number = 0;
-        while folder.move_to(name, &self.corrupt, &target)? == Move::Occupied {
-            number += 1;
+        let moved = loop {
+            match folder.move_to(name, &self.corrupt, &target)? {
+                Move::Occupied => number += 1,
+                moved => break moved,
+            }
             target = format!("{base}.{number}");
+        };
+        if moved == Move::Done {
+            let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
+            aside.push(broken);
         }
         Ok(())
+    }
+
+    /// Reads a JSON file of the directory itself; one that is no such file, or fails the check, is set aside.
+    pub(crate) fn read_json<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        check: impl Fn(&T) -> Result<(), String>,
+    ) -> Result<Option<T>, ToolError> {
+        let reason = match load_json::<T>(&self.root, name) {
+            Ok(None) => return Ok(None),
+            Ok(Some(value)) => match check(&value) {
+                Ok(()) => return Ok(Some(value)),
+                Err(reason) => reason,
+            },
+            Err(LoadFailure::Broken(reason)) => reason,
+            Err(LoadFailure::System(error)) => return Err(error),
+        };
+        let path = name.to_owned();
+        self.move_to_corrupt(&self.root, BrokenFile { path, reason })?;
+        Ok(None)
     }
 }

@@ -18,6 +18,12 @@ use rustix::io::Errno;
 /// Beginning of the name of a file that is being written.
 const TEMPORARY: &str = ".tmp";
 
+/// Flags to open a directory.
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
 /// Open directory.
 #[derive(Debug)]
 pub(crate) struct StateFolder {
@@ -61,8 +67,7 @@ impl StateFolder {
         builder.recursive(true).mode(0o700);
         builder.create(path).map_err(failed)?;
         let path = path.canonicalize().map_err(failed)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = rustix::fs::open(&path, flags, Mode::empty());
+        let handle = rustix::fs::open(&path, DIRECTORY, Mode::empty());
         let handle = handle.map_err(|error| failed(error.into()))?;
         Ok(Self { path, handle })
     }
@@ -74,8 +79,7 @@ impl StateFolder {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(ToolError::from_io(&path, &error.into())),
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let handle = rustix::fs::openat(&self.handle, name, flags, Mode::empty());
+        let handle = rustix::fs::openat(&self.handle, name, DIRECTORY, Mode::empty());
         let handle = handle.map_err(|error| ToolError::from_io(&path, &error.into()))?;
         Ok(Self { path, handle })
     }
@@ -116,9 +120,16 @@ impl StateFolder {
 
     /// Tells whether its path still leads to it.
     pub(crate) fn is_there(&self) -> bool {
-        let place = |stat: Stat| (stat.st_dev, stat.st_ino);
-        let own = rustix::fs::fstat(&self.handle).map(place);
-        own.is_ok_and(|own| rustix::fs::stat(&self.path).map(place) == Ok(own))
+        is_same(
+            rustix::fs::fstat(&self.handle),
+            rustix::fs::stat(&self.path),
+        )
+    }
+
+    /// Tells whether an open file still has this name.
+    pub(crate) fn leads_to(&self, name: &str, file: &File) -> bool {
+        let found = rustix::fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW);
+        is_same(rustix::fs::fstat(file), found)
     }
 
     /// Opens a regular file that belongs to this user.
@@ -287,30 +298,37 @@ impl StateFolder {
         let mode = Mode::RUSR | Mode::WUSR;
         let opened = rustix::fs::openat(&self.handle, name, flags | OFlags::CLOEXEC, mode);
         let file = File::from(opened.map_err(|error| self.error(name, &error.into()))?);
-        match file
-            .metadata()
-            .map_err(|error| self.error(name, &error))?
-            .is_file()
-        {
+        let found = file.metadata().map_err(|error| self.error(name, &error))?;
+        match found.is_file() {
             true => Ok(file),
             false => Err(self.error(name, &io::Error::other(karyi_core::error::NoFile))),
         }
     }
 
+    /// Opens a file as [`Self::open_file`], with its length; `None` when there is none.
+    fn open_existing(&self, name: &str) -> Result<Option<(File, u64)>, ToolError> {
+        match self.open_file(name) {
+            Ok((file, stat)) => Ok(Some((file, FileTime::of(&stat).size))),
+            Err(ReadFailure::Missing) => Ok(None),
+            Err(failure) => Err(self.failure(name, failure)),
+        }
+    }
+
     /// Reads the last bytes of a file, from the start of a line on; nothing when there is no file.
     pub(crate) fn read_tail(&self, name: &str, most: u64) -> Result<Vec<u8>, ToolError> {
-        let (mut file, stat) = match self.open_file(name) {
-            Ok(found) => found,
-            Err(ReadFailure::Missing) => return Ok(Vec::new()),
-            Err(failure) => return Err(self.failure(name, failure)),
-        };
-        let failed = |error: io::Error| self.error(name, &error);
-        let start = u64::try_from(stat.st_size)
-            .unwrap_or(0)
-            .saturating_sub(most);
-        io::Seek::seek(&mut file, io::SeekFrom::Start(start)).map_err(failed)?;
-        let mut bytes = Vec::new();
-        file.take(most).read_to_end(&mut bytes).map_err(failed)?;
+        let end = self.time_of(name).map_or(0, |time| time.size);
+        self.read_before(name, end, most)
+    }
+
+    /// Reads the bytes before a place in a file, as [`Self::read_tail`].
+    pub(crate) fn read_before(
+        &self,
+        name: &str,
+        end: u64,
+        most: u64,
+    ) -> Result<Vec<u8>, ToolError> {
+        let start = end.saturating_sub(most);
+        let mut bytes = self.read_range(name, start, end)?;
         if start > 0 {
             let first = memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |at| at + 1);
             bytes.drain(..first);
@@ -318,18 +336,30 @@ impl StateFolder {
         Ok(bytes)
     }
 
-    /// Reads a file from a place on; nothing when there is no file.
-    pub(crate) fn read_from(&self, name: &str, start: u64) -> Result<Vec<u8>, ToolError> {
-        let mut file = match self.open_file(name) {
-            Ok((file, _)) => file,
-            Err(ReadFailure::Missing) => return Ok(Vec::new()),
-            Err(failure) => return Err(self.failure(name, failure)),
-        };
-        let failed = |error: io::Error| self.error(name, &error);
-        io::Seek::seek(&mut file, io::SeekFrom::Start(start)).map_err(failed)?;
+    /// Reads a part of a file, as far as there is one.
+    pub(crate) fn read_range(
+        &self,
+        name: &str,
+        start: u64,
+        end: u64,
+    ) -> Result<Vec<u8>, ToolError> {
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(failed)?;
+        if let Some((mut file, _)) = self.open_existing(name)? {
+            let read = io::Seek::seek(&mut file, io::SeekFrom::Start(start));
+            read.and_then(|_| file.take(end.saturating_sub(start)).read_to_end(&mut bytes))
+                .map_err(|error| self.error(name, &error))?;
+        }
         Ok(bytes)
+    }
+
+    /// Returns the length of a file up to the end of its last whole line; 0 when there is no file.
+    pub(crate) fn end_of_lines(&self, name: &str) -> Result<u64, ToolError> {
+        match self.open_existing(name)? {
+            Some((mut file, length)) => {
+                whole_lines(&mut file, length).map_err(|error| self.error(name, &error))
+            }
+            None => Ok(0),
+        }
     }
 
     /// Makes the error of a file that cannot be read.
@@ -351,8 +381,7 @@ impl StateFolder {
     /// # Errors
     /// `edit_busy` when another process holds the lock too long.
     pub(crate) fn lock(&self) -> Result<ChangeLock, ToolError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let handle = rustix::fs::openat(&self.handle, ".", flags, Mode::empty());
+        let handle = rustix::fs::openat(&self.handle, ".", DIRECTORY, Mode::empty());
         let handle = handle.map_err(|error| self.error("", &error.into()))?;
         let end = Instant::now() + limits::STATE_LOCK_WAIT;
         loop {
@@ -416,6 +445,12 @@ fn modified(stat: &Stat) -> SystemTime {
     let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
     let nanos = u32::try_from(stat.st_mtime_nsec).unwrap_or(0);
     UNIX_EPOCH + Duration::new(seconds, nanos)
+}
+
+/// Tells whether both are known, and of one file.
+fn is_same(one: Result<Stat, Errno>, other: Result<Stat, Errno>) -> bool {
+    let place = |stat: Stat| (stat.st_dev, stat.st_ino);
+    one.map(place).is_ok_and(|one| other.map(place) == Ok(one))
 }
 
 /// Renames a file to a name that must not exist yet.

@@ -5,7 +5,7 @@ use karyi_core::error::ToolError;
 use karyi_core::limits;
 use serde::{Deserialize, Serialize};
 
-use crate::argument::{check_text, misfit, seconds};
+use crate::argument::{check_text, seconds, whole};
 use crate::folder::Record;
 use crate::task_id::TaskId;
 
@@ -52,16 +52,12 @@ impl TaskRequest {
     ) -> Result<Self, ToolError> {
         check_text("prompt", prompt)?;
         let priority = priority.unwrap_or(limits::DEFAULT_TASK_PRIORITY.into());
-        let checked = u8::try_from(priority).ok();
-        let checked = checked.filter(|priority| *priority <= limits::MAX_TASK_PRIORITY);
-        let checked = checked.ok_or_else(|| {
-            let expected = format!("a whole number from 0 to {}", limits::MAX_TASK_PRIORITY);
-            misfit("priority", &expected, priority)
-        })?;
+        let most = limits::MAX_TASK_PRIORITY;
+        let priority = whole("priority", priority, 0, usize::from(most))?;
         let timeout = timeout.map(|value| seconds("timeout", value, 1, limits::MAX_TASK_TIMEOUT));
         Ok(Self {
             prompt: prompt.to_owned(),
-            priority: checked,
+            priority: u8::try_from(priority).unwrap_or(most),
             timeout: timeout.transpose()?,
         })
     }
@@ -136,6 +132,12 @@ impl Task {
         }
     }
 
+    /// Returns the name of the session that runs it, which tells it from all others.
+    #[must_use]
+    pub fn session_name(&self) -> String {
+        format!("{}/{}", self.id, self.attempts)
+    }
+
     /// Tells whether it may run. No pause ends behind `latest`: a later time comes from a clock that jumped.
     pub(crate) fn is_due(&self, now: Timestamp, latest: Timestamp) -> bool {
         self.not_before
@@ -177,12 +179,22 @@ impl Record for Task {
         &self.id
     }
 
-    fn check(&self) -> Result<(), String> {
-        let timeout = self
-            .timeout
-            .map(|seconds| i64::try_from(seconds).unwrap_or(i64::MAX));
-        // A limit that a timeout doubled may be twice the longest one.
-        let timeout = timeout.map(|seconds| (seconds / 2).max(1));
+    fn check(&self, folder: &str) -> Result<(), String> {
+        // One that waits runs once more.
+        let most = limits::MAX_TASK_ATTEMPTS - u32::from(folder.ends_with("/queue"));
+        let found = self.attempts;
+        if found > most {
+            return Err(format!(
+                "`attempts`: expected at most {most}, found {found}"
+            ));
+        }
+        // A task that ran may have twice the longest limit: a timeout doubles it.
+        let part = |seconds: u64| match found {
+            0 => seconds,
+            _ => seconds.div_ceil(2),
+        };
+        let timeout = self.timeout.map(part);
+        let timeout = timeout.map(|seconds| i64::try_from(seconds).unwrap_or(i64::MAX));
         let checked = TaskRequest::new(&self.prompt, Some(self.priority.into()), timeout);
         checked.map(|_| ()).map_err(|error| error.message)
     }

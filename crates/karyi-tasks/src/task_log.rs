@@ -77,7 +77,7 @@ impl LogReader {
         if size == self.place {
             return Ok(Vec::new());
         }
-        let bytes = state.root.read_from(FILE, self.place)?;
+        let bytes = state.root.read_range(FILE, self.place, u64::MAX)?;
         let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
         let bytes = bytes.get(..whole).unwrap_or_default();
         self.place += bytes.len() as u64;

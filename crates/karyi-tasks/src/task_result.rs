@@ -1,11 +1,13 @@
 //! Result of a task, which conditions read.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use karyi_core::limits;
 use serde::{Deserialize, Serialize};
 
 use crate::argument::cut_bytes;
-use crate::folder::Record;
+use crate::folder::{Record, Records};
 use crate::staged_work::StagedWork;
 use crate::task::Task;
 use crate::task_id::TaskId;
@@ -170,4 +172,14 @@ impl Record for ResultSummary {
     fn id(&self) -> &TaskId {
         &self.id
     }
+}
+
+/// Returns the finished runs of a trigger, with their numbers.
+pub(crate) fn runs_of<'r>(
+    results: &'r Records<ResultSummary>,
+    trigger: &'r TaskId,
+) -> impl Iterator<Item = (u64, &'r Arc<ResultSummary>)> {
+    let below = results.range(trigger.clone()..);
+    let below = below.take_while(|(id, _)| id.as_str().starts_with(trigger.as_str()));
+    below.filter_map(|(id, result)| Some((id.run_number(trigger)?, result)))
 }

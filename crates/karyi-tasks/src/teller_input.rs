@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use karyi_core::error::ToolError;
-use karyi_core::limits;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
@@ -16,7 +15,6 @@ use crate::history::{self, HistoryEntry, Speaker};
 use crate::inbox_item::InboxItem;
 use crate::question;
 use crate::state_directory::StateDirectory;
-use crate::state_folder::ReadFailure;
 use crate::task_id::TaskId;
 
 /// Input of one session of the Teller.
@@ -29,24 +27,24 @@ pub struct TellerInput {
 }
 
 impl TellerInput {
+    /// Returns time and identifier of each item, and true for a message.
+    fn items(&self) -> impl Iterator<Item = (Timestamp, &TaskId, bool)> {
+        let inbox = self.inbox.iter();
+        let inbox = inbox.map(|item| (item.created_at, &item.id, true));
+        let events = self.events.iter();
+        inbox.chain(events.map(|event| (event.created_at, &event.id, false)))
+    }
+
     /// Returns the name of the session: the oldest item, so that a session that was cut has the same name again.
     #[must_use]
     pub fn session(&self) -> Option<&TaskId> {
-        let items = self.inbox.iter().map(|item| (item.created_at, &item.id));
-        let events = self
-            .events
-            .iter()
-            .map(|event| (event.created_at, &event.id));
-        items.chain(events).min().map(|(_, id)| id)
+        self.items().min().map(|(_, id, _)| id)
     }
 
     /// Returns the time of the newest item.
     #[must_use]
     pub fn newest(&self) -> Option<Timestamp> {
-        let items = self.inbox.iter().map(|item| item.created_at);
-        items
-            .chain(self.events.iter().map(|event| event.created_at))
-            .max()
+        self.items().map(|(time, ..)| time).max()
     }
 }
 
@@ -58,6 +56,8 @@ const FILE: &str = "teller_session.json";
 struct BegunSession {
     /// Identifiers of its items.
     items: BTreeSet<TaskId>,
+    /// Place in the history.
+    place: u64,
 }
 
 /// Returns what waits for the Teller: the items of the session that was cut, else everything.
@@ -78,42 +78,27 @@ pub fn waiting(state: &StateDirectory) -> Result<TellerInput, ToolError> {
         }
     }
     events.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
-    let Some(begun) = begun(state)? else {
-        return Ok(TellerInput { inbox, events });
-    };
-    let is_of = |id: &TaskId| begun.items.contains(id);
-    let is_left =
-        inbox.iter().any(|item| is_of(&item.id)) || events.iter().any(|event| is_of(&event.id));
-    if is_left {
-        inbox.retain(|item| is_of(&item.id));
-        events.retain(|event| is_of(&event.id));
+    let mut input = TellerInput { inbox, events };
+    if let Some(begun) = begun(state)? {
+        let is_of = |id: &TaskId| begun.items.contains(id);
+        if input.items().any(|(_, id, _)| is_of(id)) {
+            input.inbox.retain(|item| is_of(&item.id));
+            input.events.retain(|event| is_of(&event.id));
+        }
     }
-    Ok(TellerInput { inbox, events })
+    Ok(input)
 }
 
-/// Returns the time of the newest item of a session that was cut: what was said later may not have been shown.
+/// Returns the place in the history at which a session that was cut began: what was said later may not have been shown.
 ///
 /// # Errors
 /// The system fails.
-pub fn cut_session(state: &StateDirectory) -> Result<Option<Timestamp>, ToolError> {
-    match begun(state)? {
-        Some(_) => Ok(waiting(state)?.newest()),
-        None => Ok(None),
-    }
+pub fn cut_session(state: &StateDirectory) -> Result<Option<u64>, ToolError> {
+    Ok(begun(state)?.map(|begun| begun.place))
 }
 
 fn begun(state: &StateDirectory) -> Result<Option<BegunSession>, ToolError> {
-    match state.root.read(FILE, limits::MAX_STATE_FILE_BYTES) {
-        Ok((bytes, _)) => match serde_json::from_slice(&bytes) {
-            Ok(begun) => Ok(Some(begun)),
-            Err(_) => {
-                state.move_to_corrupt(&state.root, "state", FILE)?;
-                Ok(None)
-            }
-        },
-        Err(ReadFailure::Missing) => Ok(None),
-        Err(failure) => Err(state.root.failure(FILE, failure)),
-    }
+    state.read_json(FILE, |_| Ok(()))
 }
 
 /// Begins a session: its items are noted, and the messages become part of the history, once.
@@ -126,10 +111,9 @@ pub fn begin(state: &StateDirectory, input: &TellerInput) -> Result<(), ToolErro
     };
     let entries: Vec<HistoryEntry> = input.inbox.iter().map(entry).collect();
     let lock = state.lock()?;
-    let inbox = input.inbox.iter().map(|item| item.id.clone());
-    let items = inbox.chain(input.events.iter().map(|event| event.id.clone()));
     let begun = BegunSession {
-        items: items.collect(),
+        items: input.items().map(|(_, id, _)| id.clone()).collect(),
+        place: history::end(state, &lock)?,
     };
     state.root.write(FILE, &json(&begun)?)?;
     history::add_once(state, &lock, &entries)
@@ -140,11 +124,7 @@ pub fn begin(state: &StateDirectory, input: &TellerInput) -> Result<(), ToolErro
 /// # Errors
 /// The system fails.
 pub fn end(state: &StateDirectory, input: &TellerInput) -> Result<(), ToolError> {
-    let inbox = input.inbox.iter();
-    let inbox = inbox.map(|item| (item.created_at, &item.id, true));
-    let events = input.events.iter();
-    let events = events.map(|event| (event.created_at, &event.id, false));
-    let mut items: Vec<_> = inbox.chain(events).collect();
+    let mut items: Vec<_> = input.items().collect();
     items.sort();
     // The oldest item, which names the session, goes last.
     for (_, id, is_message) in items.into_iter().rev() {

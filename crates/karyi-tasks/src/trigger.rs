@@ -228,7 +228,7 @@ impl Trigger {
     pub(crate) fn next_task_id(&self) -> TaskId {
         match self.is_once() {
             true => self.id.clone(),
-            false => self.id.run(self.state.runs + 1),
+            false => self.id.run(self.state.runs.saturating_add(1)),
         }
     }
 
@@ -287,25 +287,28 @@ impl Record for Trigger {
         &self.id
     }
 
-    fn check(&self) -> Result<(), String> {
-        if self.id.as_str().len() > limits::MAX_TRIGGER_ID_CHARS {
-            return Err(format!(
-                "the id is longer than {} characters",
-                limits::MAX_TRIGGER_ID_CHARS
-            ));
+    fn check(&self, folder: &str) -> Result<(), String> {
+        let most = limits::MAX_TRIGGER_ID_CHARS;
+        if self.id.as_str().len() > most {
+            return Err(format!("the id is longer than {most} characters"));
         }
-        let fits = match (&self.schedule, &self.condition) {
-            (Some(TriggerSchedule::Recurring { interval, .. }), None) => {
-                self.kind == TriggerKind::Recurring && *interval > 0
+        let (mut interval, most) = (1, limits::MAX_TRIGGER_INTERVAL);
+        let kind = match (&self.schedule, &self.condition) {
+            (Some(TriggerSchedule::Recurring { interval: each, .. }), None) => {
+                interval = *each;
+                Some(TriggerKind::Recurring)
             }
-            (Some(TriggerSchedule::Scheduled { .. }), None) => self.kind == TriggerKind::Scheduled,
-            (None, Some(_)) => self.kind == TriggerKind::Conditional,
-            _ => false,
+            (Some(TriggerSchedule::Scheduled { .. }), None) => Some(TriggerKind::Scheduled),
+            (None, Some(_)) => Some(TriggerKind::Conditional),
+            _ => None,
         };
-        match fits {
-            false => Err("schedule and condition do not fit the type".into()),
-            true => self.task(Vec::new(), self.created_at).check(),
+        if kind != Some(self.kind) {
+            return Err("schedule and condition do not fit the type".into());
         }
+        let checked = seconds("interval", interval, 1, most)
+            .and_then(|_| seconds("cooldown", self.cooldown.unwrap_or(0), 0, most));
+        checked.map_err(|error| error.message)?;
+        self.task(Vec::new(), self.created_at).check(folder)
     }
 }
 

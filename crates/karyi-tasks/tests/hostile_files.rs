@@ -3,11 +3,15 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use karyi_tasks::BrokenFile;
 use karyi_tasks::instance_lock::InstanceLock;
 use karyi_tasks::lifecycle::{claim, delegate};
+use karyi_tasks::question::{self, QuestionRequest};
 use karyi_tasks::settle::settle;
 use karyi_tasks::task::{Aging, TaskRequest, TaskRole};
 use karyi_tasks::task_id::TaskId;
+use karyi_tasks::trigger::TriggerPlan;
+use serde_json::{Value, json};
 
 use crate::harness::Home;
 
@@ -67,6 +71,140 @@ fn files_that_are_no_tasks_are_set_aside_and_the_rest_goes_on() {
     assert_eq!(settle(&home.state, &lock, home.now).unwrap().broken, []);
 }
 
+/// Writes a copy of a file with other values, and returns its identifier.
+fn write_copy(home: &Home, template: &str, folder: &str, (field, value): (&str, Value)) -> String {
+    let id = format!("{}{}", field.replace('/', ""), home.names(folder).len());
+    let mut copy = home.json(template);
+    copy["id"] = id.clone().into();
+    match field.split_once('/') {
+        Some((outer, inner)) => copy[outer][inner] = value,
+        None => copy[field] = value,
+    }
+    fs::write(home.file(&format!("{folder}/{id}.json")), copy.to_string()).unwrap();
+    id
+}
+
+#[test]
+fn values_that_no_tool_takes_make_a_file_broken() {
+    let mut home = Home::new();
+    let task = format!("worker/queue/{}.json", home.plan("good", None));
+    let each = home.plan("each", Some(TriggerPlan::recurring(60).unwrap()));
+    let each = format!("triggers/{each}.json");
+    let condition = json!({"type": "file_exists", "params": {"path": "x"}});
+    let on = format!("triggers/{}.json", home.whenever(condition, 60));
+    let long = 2 * 24 * 3600 + 1;
+    let cases = [
+        (&task, "worker/queue", "attempts", json!(2)),
+        (&task, "worker/running", "attempts", json!(3)),
+        (&task, "worker/queue", "attempts", json!(-1)),
+        (&task, "worker/queue", "timeout", json!(0)),
+        (&task, "worker/queue", "timeout", json!(-5)),
+        // Only a timeout makes a limit longer than a day.
+        (&task, "planner/queue", "timeout", json!(24 * 3600 + 1)),
+        (&task, "worker/queue", "priority", json!(11)),
+        (&task, "worker/queue", "priority", json!(-1)),
+        (&task, "worker/queue", "prompt", json!(" ")),
+        (&each, "triggers", "schedule/interval", json!(0)),
+        (
+            &each,
+            "triggers",
+            "schedule/interval",
+            json!(400 * 24 * 3600),
+        ),
+        (&each, "triggers", "timeout", json!(long)),
+        (&each, "triggers", "priority", json!(11)),
+        (&on, "triggers", "cooldown", json!(400 * 24 * 3600)),
+        (&on, "triggers", "condition/type", json!("never")),
+    ];
+    let expected = cases.len();
+    let broken = cases.map(|(template, folder, field, value)| {
+        let id = write_copy(&home, template, folder, (field, value));
+        format!("{folder}/{id}.json")
+    });
+    let repeated = home.json(&task);
+    let twice = json!({"attempts": 1, "timeout": 2 * 24 * 3600});
+    let mut repeated = repeated.as_object().unwrap().clone();
+    repeated.extend(twice.as_object().unwrap().clone());
+    fs::write(home.file(&task), Value::from(repeated).to_string()).unwrap();
+    home.pass(60);
+    // Nothing of them runs, also while nobody has set them aside.
+    assert_eq!(home.fired(), 1);
+    let lock = InstanceLock::take(&home.state).unwrap();
+    let settled = settle(&home.state, &lock, home.now).unwrap();
+    let mut found: Vec<&str> = settled.broken.iter().map(|one| &*one.path).collect();
+    found.sort_unstable();
+    let mut broken = broken.to_vec();
+    broken.sort();
+    assert_eq!(found, broken);
+    assert_eq!(home.names("corrupt").len(), expected);
+    assert_eq!(settle(&home.state, &lock, home.now).unwrap().broken, []);
+    let claimed = [home.claim().unwrap().prompt, home.claim().unwrap().prompt];
+    assert_eq!(claimed, ["good", "each"]);
+    assert_eq!(home.claim(), None);
+}
+
+#[test]
+fn a_question_that_no_tool_asks_is_set_aside_and_told_once() {
+    let home = Home::new();
+    let request = QuestionRequest::new("where?", &[], Some(60), None).unwrap();
+    question::ask(&home.state, TaskId::derived("q", 1), request, home.now).unwrap();
+    let good = home.json("pending_question.json");
+    let cases = [
+        ("timeout", json!(0)),
+        ("expiresAt", json!("2027-01-01T00:00:00Z")),
+        ("options", json!(vec!["x"; 21])),
+        ("default", json!(" ")),
+    ];
+    for (number, (field, value)) in cases.into_iter().enumerate() {
+        let mut question = good.clone();
+        question[field] = value;
+        fs::write(home.file("pending_question.json"), question.to_string()).unwrap();
+        let defect = question::defect(&home.state).unwrap();
+        assert_eq!(question::pending(&home.state).unwrap(), None, "{field}");
+        assert_eq!(question::defect(&home.state), None);
+        let path = "pending_question.json".to_owned();
+        let broken = BrokenFile {
+            path,
+            reason: defect,
+        };
+        assert_eq!(home.state.set_broken_aside().unwrap(), [broken], "{field}");
+        assert_eq!(home.state.set_broken_aside().unwrap(), []);
+        assert_eq!(home.names("corrupt").len(), number + 1);
+    }
+}
+
+#[test]
+fn a_mark_of_a_task_that_is_gone_is_swept() {
+    let mut home = Home::new();
+    let id = home.plan("again", None);
+    for mark in ["gone", id.as_str()] {
+        fs::write(home.file(&format!("worker/running/{mark}.stop")), "").unwrap();
+    }
+    let lock = InstanceLock::take(&home.state).unwrap();
+    settle(&home.state, &lock, home.now).unwrap();
+    assert_eq!(home.names("worker/running"), [format!("{id}.stop")]);
+}
+
+#[test]
+fn a_directory_or_lock_that_another_has_replaced_is_noticed() {
+    for path in ["", "worker/queue", "corrupt", "memory"] {
+        let home = Home::new();
+        assert_eq!(home.state.lost(), None);
+        let place = home.file(path);
+        fs::rename(&place, home.temp.path().join("elsewhere")).unwrap();
+        assert_eq!(home.state.lost().unwrap(), home.file(path), "{path}");
+        fs::create_dir(&place).unwrap();
+        assert_eq!(home.state.lost().unwrap(), home.file(path), "{path}");
+    }
+    let home = Home::new();
+    let lock = InstanceLock::take(&home.state).unwrap();
+    assert!(lock.is_there(&home.state));
+    fs::remove_file(home.file("supervisor.lock")).unwrap();
+    assert!(!lock.is_there(&home.state));
+    let _other = InstanceLock::take(&home.state).unwrap();
+    assert!(!lock.is_there(&home.state));
+}
+
 #[test]
 fn broken_triggers_events_questions_and_messages_are_set_aside() {
     let home = Home::new();
@@ -82,7 +220,7 @@ fn broken_triggers_events_questions_and_messages_are_set_aside() {
     let lock = InstanceLock::take(&home.state).unwrap();
     assert_eq!(
         settle(&home.state, &lock, home.now).unwrap().broken.len(),
-        4
+        5
     );
     assert_eq!(home.names("corrupt").len(), 5);
     assert_eq!(home.fired(), 0);

@@ -67,7 +67,7 @@ fn run(home: &Path, state: &StateDirectory, role: TaskRole, now: Timestamp) -> b
         return false;
     };
     note(home, &format!("run {} {}", task.id, task.attempts));
-    let mut session = PlannerSession::of_task(&task);
+    let mut session = PlannerSession::new(&task.session_name());
     if role == TaskRole::Planner {
         stage(&mut session, &task.prompt, now);
     }

@@ -67,7 +67,7 @@ fn what_a_planner_stages_is_real_when_it_ends_well() {
         let task = claim(&home.state, TaskRole::Planner, Aging::Off, home.now)
             .unwrap()
             .unwrap();
-        let mut session = PlannerSession::of_task(&task);
+        let mut session = PlannerSession::new(&task.session_name());
         let mut ids: Vec<String> = (0..2)
             .map(|n| {
                 session
@@ -313,10 +313,7 @@ fn a_list_has_short_prompts_and_says_what_is_blocked() {
     assert_eq!(shown(ListScope::Queue, Some(TaskRole::Planner)), []);
     assert_eq!(shown(ListScope::Triggers, Some(TaskRole::Worker)).len(), 4);
     let broken = home.state.set_broken_aside().unwrap();
-    assert_eq!(
-        (broken.len(), &*broken[0].folder, &*broken[0].name),
-        (1, "worker/queue", "x.json")
-    );
+    assert_eq!((broken.len(), &*broken[0].path), (1, "worker/queue/x.json"));
     assert_eq!(home.names("corrupt"), ["worker-queue-x.json"]);
 }
 

@@ -6,6 +6,7 @@
     reason = "tests"
 )]
 
+mod clocks;
 mod conditions;
 mod conversation;
 mod harness;

@@ -56,7 +56,7 @@ fn tokens_count_for_their_day() {
     assert_eq!(spent(&home.state, home.now).unwrap(), 0);
     fs::write(home.file("tokens.json"), "no").unwrap();
     assert_eq!(spend(&home.state, 1, home.now).unwrap(), 1);
-    assert_eq!(home.whole("corrupt"), ["state-tokens.json"]);
+    assert_eq!(home.whole("corrupt"), ["tokens.json"]);
 }
 
 #[cfg(target_os = "linux")]

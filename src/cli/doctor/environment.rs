@@ -15,6 +15,8 @@ use karyi_files::recover::pending_files;
 use karyi_pty::health::{Check, Health, SystemCheck};
 use karyi_pty::inherited::is_inside_session;
 use karyi_pty::runtime;
+use karyi_tasks::question;
+use karyi_tasks::state_directory::StateDirectory;
 
 /// The checks, with their names.
 pub(super) const CHECKS: &[(&str, SystemCheck)] = &[
@@ -88,11 +90,22 @@ fn supervisor() -> Check {
         "{}, model {model}, {shown} inotify watches",
         directory.display()
     );
+    if let Some(defect) = defect_of_question(&directory) {
+        let found = format!("{found}; pending_question.json cannot be used: {defect}");
+        let meaning = "the open question is lost, and the Teller may ask it again";
+        return Check::limited(name, found, meaning, "`karyi tasks` sets the file aside");
+    }
     if watches.is_none_or(|count| count < MIN_WATCHES) {
         let meaning = "`karyi supervise` notices changed files only once a second";
         return Check::limited(name, found, meaning, "raise fs.inotify.max_user_watches");
     }
     Check::ok(name, found, meaning)
+}
+
+/// Returns why the open question of a supervisor cannot be read. A directory that is not there is not made.
+fn defect_of_question(directory: &Path) -> Option<String> {
+    let state = StateDirectory::open(&directory.canonicalize().ok()?).ok()?;
+    question::defect(&state)
 }
 
 /// Describes a directory, and returns its free bytes and its permissions.

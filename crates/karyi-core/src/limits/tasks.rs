@@ -58,6 +58,8 @@ pub const MAX_HISTORY_MESSAGES: usize = 1000;
 pub const MAX_HISTORY_FILE_BYTES: u64 = 64 << 20;
 /// Bytes from the end of the history in which a message is looked up before it is added again.
 pub const HISTORY_TAIL_BYTES: u64 = 4 << 20;
+/// Bytes of the history that are read at once, from its end: more than 20 usual messages.
+pub const HISTORY_BLOCK_BYTES: u64 = 64 << 10;
 /// Size of the log from which on a new file begins.
 pub const MAX_TASK_LOG_BYTES: u64 = 10 << 20;
 /// Bytes from the end of the log in which the last failure of a model is looked up.
