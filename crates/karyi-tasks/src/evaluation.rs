@@ -200,14 +200,12 @@ impl<'a> Look<'a> {
         planned: Timestamp,
         queued: &mut Vec<TaskId>,
     ) -> Result<(), ToolError> {
-        let has_jumped = planned > after(self.now, interval);
+        // A clock that was set back by less than an interval only makes it wait: no planned time counts twice.
+        let has_jumped = planned > after(self.now, interval.saturating_mul(2));
         if planned > self.now && !has_jumped {
             return Ok(());
         }
-        let next_run_at = match has_jumped {
-            true => after(self.now, interval),
-            false => next_run(planned, interval, self.now),
-        };
+        let next_run_at = next_run(planned, interval, self.now);
         let moved = Trigger {
             schedule: Some(TriggerSchedule::Recurring {
                 interval,

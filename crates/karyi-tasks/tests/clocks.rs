@@ -112,6 +112,37 @@ fn a_condition_waits_for_the_next_run_of_a_trigger() {
 }
 
 #[test]
+fn planned_times_stay_and_none_of_them_counts_twice() {
+    let next = |home: &Home, id: &TaskId| {
+        let trigger = home.json(&format!("triggers/{id}.json"));
+        trigger["schedule"]["nextRunAt"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let mut home = Home::new();
+    let daily = home.plan("daily", Some(TriggerPlan::recurring(DAY).unwrap()));
+    let each = home.plan("each", Some(TriggerPlan::recurring(60).unwrap()));
+    home.pass(DAY);
+    assert_eq!(home.fired(), 2);
+    assert_eq!(next(&home, &daily), "2026-02-02T10:00:00Z");
+    for _ in 0..2 {
+        home.run_one();
+    }
+    home.pass(-DAY + 30);
+    // The daily one has had its time, and waits for the next; the other one goes on at its times.
+    assert_eq!(home.fired(), 0);
+    assert_eq!(next(&home, &daily), "2026-02-02T10:00:00Z");
+    assert_eq!(next(&home, &each), "2026-01-31T10:01:00Z");
+    home.pass(30);
+    assert_eq!([home.fired(), home.fired()], [1, 0]);
+    assert_eq!(home.run_one(), TaskId::parse(&format!("{each}-2")).unwrap());
+    home.pass(2 * DAY);
+    assert_eq!([home.fired(), home.fired()], [2, 0]);
+    assert_eq!(next(&home, &daily), "2026-02-03T10:00:00Z");
+}
+
+#[test]
 fn each_change_of_a_file_counts_once_also_in_a_cooldown() {
     for jump in [DAY, -DAY] {
         let mut home = Home::new();
