@@ -194,6 +194,33 @@ fn a_system_that_watches_no_more_directories_is_asked_each_tick() {
 }
 
 #[test]
+fn in_a_directory_that_is_read_only_nothing_starts_and_nothing_changes() {
+    let server = quiet();
+    let mut home = Home::new(&server, &["--worker", "full", "--once"], "");
+    let id = home.plan("go on", None, None);
+    let state = home.state.path().display().to_string();
+    let outer = ["unshare", "--user", "--map-root-user", "--mount"];
+    let first = format!("mount --bind {state} {state} && mount -o remount,bind,ro {state}");
+    let mut probe = Command::new(outer[0]);
+    probe.args(&outer[1..]).args(["sh", "-c", &first]);
+    if !probe.output().is_ok_and(|ran| ran.status.success()) {
+        return skip("no user namespaces, or none that may mount");
+    }
+    let (child, _) = start(&home, &outer, &format!("{first} || exit 99"));
+    let ran = wait(child);
+    let error = String::from_utf8(ran.stderr).unwrap();
+    let line = format!("{state}/supervisor.lock: Read-only file system (os error 30)\n");
+    assert_eq!(ran.status.code(), Some(1), "{error}");
+    assert!(
+        error.lines().next().unwrap().ends_with(line.trim_end()),
+        "{error}"
+    );
+    assert_eq!(home.names("worker/queue"), [format!("{id}.json")]);
+    home.run_well();
+    assert_eq!(home.names("worker/results"), [format!("{id}.json")]);
+}
+
+#[test]
 fn a_directory_that_cannot_be_used_is_one_line_and_exit_status_1() {
     let server = quiet();
     let elsewhere = tempfile::tempdir().unwrap();
