@@ -78,11 +78,20 @@ type TaskReport = (String, ExitCode);
 
 /// Runs `karyi tasks`.
 pub(super) fn tasks(args: &TasksArgs) -> ExitCode {
-    let settings = match Settings::load() {
-        Ok(settings) => settings.supervisor(),
+    let topic = args.topic.clone().unwrap_or(TasksTopic::List);
+    // A mistake in the settings keeps nobody from stopping a task.
+    let settings = match &topic {
+        TasksTopic::List => Settings::load().map(|settings| settings.supervisor()),
+        TasksTopic::Show { .. }
+        | TasksTopic::Cancel { .. }
+        | TasksTopic::Stop { .. }
+        | TasksTopic::Tail => Ok(SupervisorSettings::default()),
+    };
+    let settings = match settings {
+        Ok(settings) => settings,
         Err(error) => return fail_any(&error.into()),
     };
-    match run(args, &settings) {
+    match run(args, topic, &settings) {
         Ok((text, code)) => {
             let printed = print(&format!("{text}\n"));
             match printed == ExitCode::SUCCESS {
@@ -94,9 +103,13 @@ pub(super) fn tasks(args: &TasksArgs) -> ExitCode {
     }
 }
 
-fn run(args: &TasksArgs, settings: &SupervisorSettings) -> Result<TaskReport, ToolError> {
+fn run(
+    args: &TasksArgs,
+    topic: TasksTopic,
+    settings: &SupervisorSettings,
+) -> Result<TaskReport, ToolError> {
     let state = args.state_dir.open_used()?.with_pauses(settings.pauses);
-    match args.topic.clone().unwrap_or(TasksTopic::List) {
+    match topic {
         TasksTopic::List => list_all(&state, settings.aging, args.json),
         TasksTopic::Show { id } => show(&state, &TaskId::parse(&id)?, args.json),
         TasksTopic::Cancel { id } => cancel_one(&state, &TaskId::parse(&id)?, args.json),

@@ -2,9 +2,8 @@
 //!
 //! Clients that speak JSON send a list as JSON text, a number or a boolean as text, one object where a list
 //! is expected, or a comment on the call beside its arguments. The slips that the repair mode of ToolsXML takes
-//! are taken here too: a time with a unit, a key written as `Ctrl+C`, `path` for `src`, `taskId` for
-//! `task_id`. Whatever does not fit is
-//! left as it is; the check that follows reports it.
+//! are taken here too: a time with a unit, a key written as `Ctrl+C`, `path` for `src`, `taskId` for `task_id`.
+//! Whatever does not fit is left as it is; the check that follows reports it.
 
 use serde_json::{Map, Value};
 

@@ -86,14 +86,20 @@ fn lists_have_the_order_in_which_tasks_run() {
         let report = run.stdin("<tools><list_tasks/></tools>").run().exit(0);
         assert_eq!(ids(&results(&report.json())[0]), expected, "{settings}");
     }
-    let broken = Karyi::with_args(&["tasks", "--state-dir", home.state()]);
-    let config = broken.work().join("../home/.config/karyi");
-    fs::create_dir_all(&config).unwrap();
-    fs::write(config.join("config.toml"), "[supervise]\ntick = 1e300\n").unwrap();
-    let told = broken.run().exit(2).stderr_text();
+    // A mistake in the settings keeps nobody from stopping a task.
+    let with_mistake = |words: &[&str]| {
+        let karyi = Karyi::with_args(words).args(&["--state-dir", home.state()]);
+        let config = karyi.work().join("../home/.config/karyi");
+        fs::create_dir_all(&config).unwrap();
+        fs::write(config.join("config.toml"), "[supervise]\ntick = 1e300\n").unwrap();
+        karyi.run()
+    };
+    let told = with_mistake(&["tasks"]).exit(2).stderr_text();
     let expected =
         "config.toml:2:8: expected seconds from 0.01 to 86400 for `supervise.tick`, found 1e300\n";
     assert!(told.ends_with(expected), "{told}");
+    let stopped = with_mistake(&["tasks", "stop", "old"]).exit(1);
+    stopped.stdout_text("old: it does not run\n");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::tool::context::Boxed;
 use crate::tool::supervision::SessionRole;
 use crate::tools::offer::Offer;
 use crate::tools::{self, Call};
-use karyi_core::error::ToolError;
+use karyi_core::error::{ErrorCode, ToolError};
 use karyi_model::Model;
 use karyi_vault::session::Secrets;
 
@@ -152,6 +152,12 @@ impl RoleConversations {
             SessionKind::Worker => &self.worker,
             SessionKind::Judge => &self.judge,
         };
+        let has_role = matches!(start.kind, SessionKind::Teller | SessionKind::Planner);
+        if has_role && start.supervision.is_none() {
+            // Its calls could not be held to the tools of the role.
+            let message = format!("the session of a {} has no role", start.kind.as_str());
+            return Err(ToolError::new(ErrorCode::Internal, message));
+        }
         let (model, registry) = (Arc::clone(&role.model), Arc::clone(&role.registry));
         let redactor = &self.setup.redactor;
         let began = chat_setup::request(&role.system, redactor, &registry, model.as_ref());
