@@ -19,9 +19,9 @@
 //!
 //! # Threads
 //! Each session has one thread, `karyi-session`, which owns its engine: it starts the shell, reads the terminal, answers
-//! calls and starts the shell again when it ends. A caller only sends the lines of its command. The values of secrets
-//! are written by a thread `secret` that ends with its command. The async functions need a tokio runtime with time
-//! enabled.
+//! calls and starts the shell again when it ends. A caller itself writes the lines of its command and its keys.
+//! The values of secrets are written by a thread `secret` that ends with its command. The async functions need a tokio
+//! runtime with time enabled.
 //!
 //! # Limits
 //! Every time limit and size limit is a constant in `karyi_core::limits`. Dropping the last handle of a [`Session`]
