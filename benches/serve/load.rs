@@ -182,7 +182,7 @@ async fn connection(mut stream: TcpStream, request: Arc<[u8]>, sent: Arc<AtomicU
 }
 
 /// Whether an answer is complete; it must be a good one.
-fn is_whole(answer: &[u8]) -> bool {
+pub(crate) fn is_whole(answer: &[u8]) -> bool {
     let Some(end) = memchr::memmem::find(answer, b"\r\n\r\n") else {
         return false;
     };

@@ -1,9 +1,9 @@
-//! Calls of the tool server beside the stack it replaces and beside a server that does nothing, and
-//! the writer of the ledger beside plain inserts; the start of `karyi mcp`.
+//! Calls of the tool server beside the stack it replaces and beside a server that does nothing, searches among
+//! many texts, the writer of the ledger beside plain inserts, and the start of `karyi mcp`.
 //!
 //! The servers are processes of their own and so is what calls them; the contestants take turns.
-//! What counts is a ratio to a peer of the same run; absolute aims are those of the writer and the
-//! start.
+//! What counts is a ratio to a peer of the same run; absolute aims are those of searches among many
+//! texts, the writer and the start.
 //! `-- --markdown` prints the tables of docs/performance-serve.md; `--only NAMES` measures those
 //! parts only whose name has one of NAMES, divided by semicolons.
 
@@ -26,6 +26,7 @@ mod machine;
 #[path = "../session/report.rs"]
 mod report;
 mod servers;
+mod sizes;
 mod start;
 mod writer;
 
@@ -41,8 +42,9 @@ fn main() {
     if has("--bare") {
         return bare::serve();
     }
-    let parts: [(&str, Part); 3] = [
+    let parts: [(&str, Part); 4] = [
         ("calls", calls::measure),
+        ("sizes", sizes::measure),
         ("writer", writer::measure),
         ("start", start::measure),
     ];

@@ -25,17 +25,18 @@ impl Drop for Server {
 }
 
 /// Where the village is.
-fn village() -> PathBuf {
+pub(crate) fn village() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/site")
 }
 
-/// Starts `karyi serve` as a user does, log and rate limits included; its files are in `dir`.
-pub(crate) fn karyi(dir: &Path) -> Server {
+/// Starts `karyi serve` over the site in `data` as a user does, log and rate limits included; its files are in
+/// `dir`.
+pub(crate) fn karyi(data: &Path, dir: &Path) -> Server {
     let mut child = Command::new(env!("CARGO_BIN_EXE_karyi"))
         .args(["serve", "--port", "0", "--bind", "127.0.0.1"])
         .args(["--tool-rate", "1000000", "--tenant-rate", "1000000"])
         .arg("--data")
-        .arg(village())
+        .arg(data)
         .arg("--db")
         .arg(dir.join("site.db"))
         .stderr(Stdio::piped())

@@ -39,13 +39,14 @@ impl Envelope {
     /// A member cannot be written.
     pub fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
         let output = self.output.as_ref();
-        let room = output.map_or(0, FieldText::bytes) + limits::ENVELOPE_BYTES;
+        let room = output.map_or(0, |output| output.as_str().len()) + limits::ENVELOPE_BYTES;
         let mut text = Vec::with_capacity(room);
         let mut members = Members::begin(&mut text);
         let success: &[u8] = if self.success { b"true" } else { b"false" };
         members.value("success").extend_from_slice(success);
         if let Some(output) = output {
-            output.add_to(members.value("output"));
+            let text = output.as_str().as_bytes();
+            members.value("output").extend_from_slice(text);
         }
         members.some("error", self.error.as_deref());
         members.some("error_type", self.error_type.as_deref());

@@ -35,7 +35,6 @@ pub mod web_settings;
 
 use std::fmt::Debug;
 use std::future::Future;
-use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -49,7 +48,7 @@ use karyi_core::secret::{SecretName, Template};
 
 pub use context::Context;
 pub use effect::Effect;
-pub use fields::{DeferredJson, FieldText, Fields};
+pub use fields::{FieldText, Fields};
 pub use registry::Registry;
 pub use schema::ArgumentSchema;
 pub use seconds::Seconds;
@@ -161,11 +160,6 @@ pub trait Tool {
 
     /// Returns the schema of its result, when callers may rely on it.
     fn output_schema() -> Option<ArgumentSchema> {
-        None
-    }
-
-    /// Returns the serializer of a result that is written on demand.
-    fn deferred(_: &Self::Output) -> Option<Arc<dyn DeferredJson>> {
         None
     }
 

@@ -145,11 +145,7 @@ macro_rules! tools {
                         let answer = Box::pin(<$tool as Tool>::run(args, context)).await?;
                         Ok(Answer {
                             status: answer.status,
-                            output: F::of(
-                                &answer.output,
-                                || <$tool as Tool>::deferred(&answer.output),
-                                &context.redactor,
-                            )?,
+                            output: F::of(&answer.output, &context.redactor)?,
                             problem: answer.problem,
                         })
                     })*

@@ -63,7 +63,7 @@ impl SiteStore for Odd {
     fn prompt(&self, _: &Scope, _: &str, _: &str) -> Pending<'_, Option<Prompt>> {
         Box::pin(sleeps())
     }
-    fn search(&self, _: &Scope, _: Query) -> Pending<'_, Arc<SearchResult>> {
+    fn search(&self, _: &Scope, _: Query) -> Pending<'_, SearchResult> {
         Box::pin(sleeps())
     }
     fn of_type(&self, _: &Scope, _: &str) -> Pending<'_, Vec<Content>> {

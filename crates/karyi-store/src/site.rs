@@ -2,8 +2,7 @@
 //!
 //! Every query names a [`Scope`] and never finds anything outside it.
 
-use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -181,7 +180,7 @@ pub struct Bundle {
 }
 
 /// Search query.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
     /// Words to search for.
     pub text: String,
@@ -195,46 +194,11 @@ pub struct Query {
     pub limit: u32,
 }
 
-/// Content with its cached display form.
-#[derive(Debug, Clone)]
-pub struct CachedContent {
-    content: Content,
-    display: OnceLock<Box<str>>,
-}
-
-impl CachedContent {
-    /// Returns the display form; `show` creates it the first time and must always return the same.
-    pub fn display(&self, show: impl FnOnce(&Content) -> Box<str>) -> &str {
-        self.display.get_or_init(|| show(&self.content))
-    }
-}
-
-impl From<Content> for CachedContent {
-    fn from(content: Content) -> Self {
-        let display = OnceLock::new();
-        Self { content, display }
-    }
-}
-
-impl Deref for CachedContent {
-    type Target = Content;
-
-    fn deref(&self) -> &Content {
-        &self.content
-    }
-}
-
-impl PartialEq for CachedContent {
-    fn eq(&self, other: &Self) -> bool {
-        self.content == other.content
-    }
-}
-
 /// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchResult {
     /// Best contents.
-    pub items: Vec<Arc<CachedContent>>,
+    pub items: Vec<Content>,
     /// Number of all matches.
     pub total: u64,
 }
@@ -322,7 +286,7 @@ pub trait SiteStore: Send + Sync {
     -> Pending<'_, Option<Prompt>>;
 
     /// Searches the contents.
-    fn search(&self, scope: &Scope, query: Query) -> Pending<'_, Arc<SearchResult>>;
+    fn search(&self, scope: &Scope, query: Query) -> Pending<'_, SearchResult>;
 
     /// Returns the published contents of one type, in the order of the import.
     fn of_type(&self, scope: &Scope, content_type: &str) -> Pending<'_, Vec<Content>>;

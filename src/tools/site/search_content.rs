@@ -1,19 +1,16 @@
 //! `search_content`: searches the texts of a site.
 
-use std::io::Write;
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::tool::site::ContentVisibility;
 use crate::tool::spec::{Example, Family, Form, Spec};
-use crate::tool::{Answer, ArgumentSchema, Context, DeferredJson, Effect, Service, Tool, Use};
+use crate::tool::{Answer, ArgumentSchema, Context, Effect, Service, Tool, Use};
 use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
-use karyi_store::site::{CachedContent, Content, Query, SearchResult};
+use karyi_store::site::{Content, Query};
 
 /// The tool.
 pub struct SearchContent;
@@ -75,64 +72,13 @@ pub struct Output {
     pub query: String,
 }
 
-/// Search results in their serialized form.
+/// Contents, serialized as [`Item`]s.
 #[derive(Debug)]
-pub struct Items(Arc<SearchResult>);
+pub struct Items(Vec<Content>);
 
 impl Serialize for Items {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.items.iter().map(|kept| Item::from(&***kept)))
-    }
-}
-
-impl Items {
-    /// Returns the JSON of a content, cached with it; empty when it cannot be serialized.
-    fn shown(kept: &CachedContent) -> &str {
-        kept.display(|content| {
-            let shown = serde_json::to_string(&Item::from(content));
-            shown.unwrap_or_default().into()
-        })
-    }
-}
-
-/// A result whose items are already serialized.
-struct SerializedItems {
-    found: Arc<SearchResult>,
-    /// The query as JSON.
-    query: String,
-}
-
-impl SerializedItems {
-    fn of(output: &Output) -> Option<Self> {
-        let found = Arc::clone(&output.items.0);
-        let is_written = found
-            .items
-            .iter()
-            .all(|kept| !Items::shown(kept).is_empty());
-        let query = serde_json::to_string(&output.query).ok()?;
-        is_written.then_some(Self { found, query })
-    }
-}
-
-impl DeferredJson for SerializedItems {
-    fn bytes(&self) -> usize {
-        let items = self.found.items.iter();
-        let items: usize = items.map(|kept| Items::shown(kept).len() + 1).sum();
-        items + self.query.len() + limits::FIELDS_AROUND_BYTES
-    }
-
-    fn write(&self, text: &mut Vec<u8>) {
-        let items = &self.found.items;
-        text.extend_from_slice(b"{\"items\":[");
-        for (place, kept) in items.iter().enumerate() {
-            if place > 0 {
-                text.push(b',');
-            }
-            text.extend_from_slice(Items::shown(kept).as_bytes());
-        }
-        let (total, query) = (self.found.total, &self.query);
-        // Writing to memory does not fail.
-        let _ = write!(text, "],\"total\":{total},\"query\":{query}}}");
+        serializer.collect_seq(self.0.iter().map(Item::from))
     }
 }
 
@@ -217,10 +163,6 @@ impl Tool for SearchContent {
         Some(ArgumentSchema::of_result::<Output>())
     }
 
-    fn deferred(output: &Output) -> Option<Arc<dyn DeferredJson>> {
-        Some(Arc::new(SerializedItems::of(output)?))
-    }
-
     fn effect(_: &Args) -> Effect {
         Effect::Alone
     }
@@ -257,7 +199,7 @@ impl Tool for SearchContent {
         let found = site.store.search(&site.scope, query).await?;
         Ok(Answer::ok(Output {
             total: found.total,
-            items: Items(found),
+            items: Items(found.items),
             query: args.query,
         }))
     }
@@ -266,36 +208,24 @@ impl Tool for SearchContent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
-    fn the_text_of_a_result_is_its_serialization() {
+    fn an_item_has_the_first_characters_of_its_text() {
         let content = |id: &str, body: &str| -> Content {
-            serde_json::from_value(serde_json::json!({
-                "id": id, "content_type": "story", "title": "a \"b\"\n", "body": body, "credibility_score": 0.5
-            }))
-            .unwrap()
+            let content =
+                json!({"id": id, "content_type": "story", "title": "a \"b\"\n", "body": body});
+            serde_json::from_value(content).unwrap()
         };
-        let long = "井".repeat(limits::SEARCH_BODY_CHARS + 1);
-        for contents in [
-            vec![],
-            vec![content("a", "x\u{1}")],
-            vec![content("b", ""), content("c", &long)],
-        ] {
-            let items = contents.into_iter().map(|content| Arc::new(content.into()));
-            let found = SearchResult {
-                items: items.collect(),
-                total: 7,
-            };
-            let output = Output {
-                items: Items(Arc::new(found)),
-                total: 7,
-                query: "say \"no\"".into(),
-            };
-            let expected = serde_json::to_string(&output).unwrap();
-            let mut text = b"before".to_vec();
-            SearchContent::deferred(&output).unwrap().write(&mut text);
-            let text = String::from_utf8(text).unwrap();
-            assert_eq!(text, format!("before{expected}"));
-        }
+        let most = "井".repeat(limits::SEARCH_BODY_CHARS);
+        let items = Items(vec![content("a", "x"), content("b", &format!("{most}水"))]);
+        let shown = |id: &str, body: &str| {
+            json!({
+                "id": id, "content_type": "story", "title": "a \"b\"\n", "body": body, "tags": [], "domains": [],
+                "credibility_score": 1.0, "verified": false
+            })
+        };
+        let expected = json!([shown("a", "x"), shown("b", &most)]);
+        assert_eq!(serde_json::to_value(items).unwrap(), expected);
     }
 }

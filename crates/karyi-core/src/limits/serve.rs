@@ -64,28 +64,6 @@ pub const MAX_CONTENT_TITLE_CHARS: usize = 500;
 pub const IMPORT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Characters of a content's text that a search result shows.
 pub const SEARCH_BODY_CHARS: usize = 500;
-/// Memory for the contents of all sites, read and parsed for searches, and for the index of their words,
-/// in bytes; with more contents than that every search asks the database.
-pub const MEMORY_INDEX_BYTES: usize = 64 << 20;
-/// Estimated memory of a content, a word or a posting beside its texts, in bytes, at most.
-pub const MEMORY_INDEX_CONTENT_BYTES: usize = 768;
-/// See [`MEMORY_INDEX_CONTENT_BYTES`].
-pub const MEMORY_INDEX_WORD_BYTES: usize = 64;
-/// See [`MEMORY_INDEX_CONTENT_BYTES`].
-pub const MEMORY_INDEX_POSTING_BYTES: usize = 16;
-/// Time reading all contents may take; it is given up then, and the database asked.
-pub const MEMORY_INDEX_LOAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Ratio of the time spent on database searches to the time of reading all contents at which they are read again.
-pub const MEMORY_INDEX_LOAD_RATIO: u32 = 4;
-/// Longest search in these contents that the thread of a connection does itself, in steps of a few
-/// nanoseconds: others are done by a thread that reads.
-pub const MEMORY_INDEX_INLINE_STEPS: usize = 100_000;
-/// Memory for results of searches that are given again while no content changes, in bytes.
-pub const QUERY_CACHE_BYTES: usize = 16 << 20;
-/// Time for which a check for changes by other programs is valid.
-pub const CHANGE_COUNT_TTL: Duration = Duration::from_millis(4);
-/// Estimated memory of such a result beside its texts, in bytes.
-pub const QUERY_CACHE_OVERHEAD_BYTES: usize = 512;
 /// Time an answer can be repeated by its idempotency key, in seconds.
 pub const IDEMPOTENCY_SECONDS: i64 = 24 * 3600;
 /// Contents `search_content` returns when the call names no limit.
@@ -122,8 +100,6 @@ pub const REFUSED_BODY_BYTES: usize = 64 << 10;
 pub const REFUSED_BODY_WAIT: Duration = Duration::from_millis(100);
 /// Longest identifier a caller may send, in characters.
 pub const MAX_ID_CHARS: usize = 100;
-/// Estimated bytes around the contents in a search result.
-pub const FIELDS_AROUND_BYTES: usize = 64;
 /// Room that is made for the fields of a result as text, in bytes; longer ones take more.
 pub const FIELDS_BYTES: usize = 2 << 10;
 /// Room that is made for an answer beside the output of its tool, in bytes.

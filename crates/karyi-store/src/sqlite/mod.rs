@@ -3,16 +3,13 @@
 //! The ledger and the data of sites are separate files, so that neither can break the other. Both use WAL
 //! mode and sync every commit; writes that arrive during a sync share the next commit.
 
-mod change_counter;
 mod connection;
 mod error;
 mod group_commit;
 mod json;
 mod keys;
 mod ledger;
-mod memory_index;
 mod private_files;
-mod query_cache;
 mod queue;
 mod readers;
 mod score;

@@ -83,26 +83,6 @@ impl Readers {
             Err(panic) => resume_unwind(panic),
         }
     }
-
-    /// Runs `work` in the background and passes the result to `end`.
-    pub(super) fn begin<T>(
-        &self,
-        deadline: Instant,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
-        end: impl FnOnce(Result<T, StoreError>) + Send + 'static,
-    ) {
-        let path = Arc::clone(&self.path);
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            return end(Err(StoreError::Busy));
-        };
-        let work: ReadTask = Box::new(move |connection| {
-            let result = catch_unwind(AssertUnwindSafe(|| {
-                until(deadline, connection, &path, work)
-            }));
-            end(result.unwrap_or(Err(StoreError::Closed)));
-        });
-        self.queue.add((work, place));
-    }
 }
 
 impl Drop for Readers {

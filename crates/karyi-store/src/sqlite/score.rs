@@ -23,7 +23,7 @@ pub(super) fn weight(column: &str) -> u32 {
 }
 
 /// Statistics of the published texts of a site.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct PublishedStats {
     /// Number of texts.
     pub(super) texts: u64,
@@ -67,21 +67,19 @@ pub(super) fn with_exact_bonus(score: f64, is_in_title: bool, is_in_body: bool) 
 }
 
 /// Rank of a match.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Rank<I> {
+#[derive(Debug, Clone)]
+pub(super) struct Rank {
     /// Higher is better.
     pub(super) score: f64,
     pub(super) credibility: f64,
-    pub(super) id: I,
+    pub(super) id: String,
 }
 
-impl<I: AsRef<str>> Rank<I> {
+impl Rank {
     /// Compares two ranks, best first.
     pub(super) fn order(&self, other: &Self) -> Ordering {
         let score = other.score.total_cmp(&self.score);
         let credibility = other.credibility.total_cmp(&self.credibility);
-        score
-            .then(credibility)
-            .then_with(|| self.id.as_ref().cmp(other.id.as_ref()))
+        score.then(credibility).then_with(|| self.id.cmp(&other.id))
     }
 }

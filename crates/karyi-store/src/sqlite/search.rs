@@ -1,9 +1,7 @@
-//! Searches the contents of one site in the database.
+//! Searches the contents of one site.
 //!
 //! The index holds words and pairs of characters. Matches are ranked by BM25, with a bonus for literal
 //! matches. A query without words is searched literally.
-
-use std::sync::Arc;
 
 use memchr::memmem::Finder;
 use rusqlite::{Connection, Row};
@@ -21,14 +19,14 @@ const FACTS: &str = "SELECT site, status, content_type, tags, credibility, id, w
     FROM contents INDEXED BY contents_facts WHERE number = ?";
 const TEXTS: &str = "SELECT title, body FROM contents WHERE number = ?";
 /// Candidates for a query without words: all contents.
-const ALL: &str = "SELECT site, status, content_type, tags, credibility, id, words, number \
+const ALL: &str = "SELECT site, status, content_type, tags, credibility, id, words, title, body, number \
     FROM contents WHERE site = ?";
 const CONTENT: &str = "SELECT content FROM contents WHERE number = ?";
 
 /// Match with its rank.
 struct Match {
     number: i64,
-    rank: Rank<String>,
+    rank: Rank,
 }
 
 /// Word of a query.
@@ -84,7 +82,6 @@ pub(super) fn search(
                 Ok(parsed::<Content>(row.get_ref(0)?.as_str()?))
             })
             .map_err(StoreError::from)?
-            .map(|content| Arc::new(content.into()))
     });
     Ok(SearchResult {
         items: items.collect::<Result<_, _>>()?,
@@ -116,6 +113,7 @@ impl SiteSearch<'_> {
             });
         let published = sql?;
         let mut facts = self.connection.prepare_cached(FACTS)?;
+        let mut texts = self.connection.prepare_cached(TEXTS)?;
         // Number of published texts with each word.
         let mut having = vec![0_u64; words.len()];
         let mut candidates = Vec::new();
@@ -136,7 +134,7 @@ impl SiteSearch<'_> {
             // A literal match contains all pairs.
             let found = hits.iter().filter(|(word, _)| is_pair(words, *word));
             let (is_in_title, is_in_body) = match found.count() == pairs {
-                true => self.texts(number)?,
+                true => texts.query_row([number], |row| self.texts(row, 0))?,
                 false => (false, false),
             };
             candidates.push(Candidate {
@@ -183,12 +181,8 @@ impl SiteSearch<'_> {
         let mut rows = all.query([self.site])?;
         let mut matches = Vec::new();
         while let Some(row) = rows.next()? {
-            if !self.is_selected(row)? {
-                continue;
-            }
-            let number = row.get(7)?;
-            if self.texts(number)? != (false, false) {
-                let rank = ContentFacts::of(row)?.rank(0.0);
+            if self.is_selected(row)? && self.texts(row, 7)? != (false, false) {
+                let (number, rank) = (row.get(9)?, ContentFacts::of(row)?.rank(0.0));
                 matches.push(Match { number, rank });
             }
         }
@@ -214,17 +208,14 @@ impl SiteSearch<'_> {
         tags.iter().any(is_selected)
     }
 
-    /// Tells whether title and text of a content contain the literal query.
-    fn texts(&self, number: i64) -> rusqlite::Result<(bool, bool)> {
-        let mut texts = self.connection.prepare_cached(TEXTS)?;
-        texts.query_row([number], |row| {
-            let is_in = |column| {
-                let text = row.get_ref(column)?.as_str()?;
-                let found = self.finder.find(words::fold(text).as_bytes());
-                Ok::<_, rusqlite::Error>(found.is_some())
-            };
-            Ok((is_in(0)?, is_in(1)?))
-        })
+    /// Tells whether title and text contain the literal query; they begin at this column.
+    fn texts(&self, row: &Row<'_>, first: usize) -> rusqlite::Result<(bool, bool)> {
+        let is_in = |column| {
+            let text = row.get_ref(column)?.as_str()?;
+            let found = self.finder.find(words::fold(text).as_bytes());
+            Ok::<_, rusqlite::Error>(found.is_some())
+        };
+        Ok((is_in(first)?, is_in(first + 1)?))
     }
 }
 
@@ -249,7 +240,7 @@ impl ContentFacts {
         })
     }
 
-    fn rank(self, score: f64) -> Rank<String> {
+    fn rank(self, score: f64) -> Rank {
         Rank {
             score,
             credibility: self.credibility,
@@ -307,3 +298,7 @@ fn words_of(text: &str) -> Vec<QueryWord> {
     });
     all
 }
+
+#[cfg(test)]
+#[path = "search/tests.rs"]
+mod tests;

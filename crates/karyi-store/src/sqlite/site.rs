@@ -4,8 +4,7 @@
 //! same transaction.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde::de::DeserializeOwned;
@@ -14,16 +13,13 @@ use crate::site::{
     Bundle, Claim, Content, Draft, Event, Profile, Prompt, Query, RepeatKey, Scope, SearchResult,
     Site, SiteStore, WriteReceipt,
 };
-use crate::sqlite::change_counter::{self, ChangeCounter};
 use crate::sqlite::connection::open_to_write;
 use crate::sqlite::json::{parsed, text};
-use crate::sqlite::memory_index::{IndexCache, MemoryIndex, SearchRefusal};
-use crate::sqlite::query_cache::{QueryCache, QueryKey};
 use crate::sqlite::readers::Readers;
 use crate::sqlite::writer::Writer;
 use crate::sqlite::{keys, search, word_index};
 use crate::{Pending, StoreError};
-use karyi_core::{ids, limits, words};
+use karyi_core::{ids, words};
 
 const STEPS: &[&str] = &["
 CREATE TABLE sites (
@@ -94,15 +90,35 @@ CREATE TABLE repeat_keys (
   PRIMARY KEY (site, principal, tool, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX repeat_keys_age ON repeat_keys (created_second);
-", change_counter::STEP, word_index::STEP, word_index::SITE_WORDS_STEP];
+", CHANGE_COUNT_STEP, word_index::STEP, word_index::SITE_WORDS_STEP, NO_CHANGE_COUNT_STEP];
+
+/// Migration that counts changes of contents, for copies of them in memory.
+const CHANGE_COUNT_STEP: &str = "
+CREATE TABLE revision (number INTEGER NOT NULL) STRICT;
+INSERT INTO revision VALUES (1);
+CREATE TRIGGER contents_added AFTER INSERT ON contents BEGIN UPDATE revision SET number = number + 1; END;
+CREATE TRIGGER contents_changed AFTER UPDATE ON contents BEGIN UPDATE revision SET number = number + 1; END;
+CREATE TRIGGER contents_removed AFTER DELETE ON contents BEGIN UPDATE revision SET number = number + 1; END;
+CREATE TRIGGER sites_added AFTER INSERT ON sites BEGIN UPDATE revision SET number = number + 1; END;
+CREATE TRIGGER sites_changed AFTER UPDATE ON sites BEGIN UPDATE revision SET number = number + 1; END;
+CREATE TRIGGER sites_removed AFTER DELETE ON sites BEGIN UPDATE revision SET number = number + 1; END;
+";
+
+/// Migration that removes the count: searches ask the database.
+const NO_CHANGE_COUNT_STEP: &str = "
+DROP TRIGGER contents_added;
+DROP TRIGGER contents_changed;
+DROP TRIGGER contents_removed;
+DROP TRIGGER sites_added;
+DROP TRIGGER sites_changed;
+DROP TRIGGER sites_removed;
+DROP TABLE revision;
+";
 
 /// Store of sites, open for reading and writing.
 pub struct SqliteSites {
     writer: Writer,
     readers: Readers,
-    change_counter: ChangeCounter,
-    index_cache: Arc<IndexCache>,
-    query_cache: QueryCache,
 }
 
 impl SqliteSites {
@@ -111,15 +127,11 @@ impl SqliteSites {
     /// # Errors
     /// The file cannot be opened or is something else.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let commits = Arc::default();
         let mut connection = open_to_write(path, STEPS)?;
         word_index::rebuild_if_outdated(&mut connection)?;
         Ok(Self {
-            writer: Writer::start(connection, Arc::clone(&commits))?,
+            writer: Writer::start(connection)?,
             readers: Readers::start(path.to_owned())?,
-            change_counter: ChangeCounter::of(path.to_owned(), commits),
-            index_cache: Arc::default(),
-            query_cache: QueryCache::default(),
         })
     }
 
@@ -145,62 +157,6 @@ impl SqliteSites {
             let site = number(connection, &scope)?.ok_or_else(|| unknown(&scope))?;
             work(connection, site)
         }))
-    }
-
-    /// Searches the memory index on a reader thread, for searches that may take long.
-    async fn search_on_reader(
-        &self,
-        index: Arc<MemoryIndex>,
-        scope: Scope,
-        query: Query,
-    ) -> Result<Arc<SearchResult>, StoreError> {
-        let search = self.read(&scope, move |connection, scope| {
-            match index.search(scope, &query, usize::MAX) {
-                Ok(found) => Ok(found),
-                Err(_) => search_contents(connection, scope, &query),
-            }
-        });
-        search.await.map(Arc::new)
-    }
-
-    /// Searches the database, unless the result is cached; also returns how long the search took.
-    async fn search_database(
-        &self,
-        change_count: Option<u64>,
-        scope: Scope,
-        query: Query,
-    ) -> Result<(Arc<SearchResult>, Duration), StoreError> {
-        let key = QueryKey::of(&scope, query);
-        if let Some(found) =
-            change_count.and_then(|change_count| self.query_cache.get(change_count, &key))
-        {
-            return Ok((found, Duration::ZERO));
-        }
-        let query = key.query.clone();
-        let search = self.read(&scope, move |connection, scope| {
-            let since = Instant::now();
-            Ok((search_contents(connection, scope, &query)?, since.elapsed()))
-        });
-        let (found, took) = search.await?;
-        let found = Arc::new(found);
-        if let Some(change_count) = change_count {
-            self.query_cache.insert(change_count, key, &found);
-        }
-        Ok((found, took))
-    }
-
-    /// Loads the memory index in the background once that pays, given the duration of a search without it.
-    fn load_index_if_due(&self, change_count: u64, took: Duration) {
-        if !self.index_cache.should_load(change_count, took) {
-            return;
-        }
-        let (index_cache, since) = (Arc::clone(&self.index_cache), Instant::now());
-        let end = move |read| index_cache.store(change_count, read, since.elapsed());
-        self.readers.begin(
-            since + limits::MEMORY_INDEX_LOAD_TIMEOUT,
-            MemoryIndex::read,
-            end,
-        );
     }
 }
 
@@ -268,32 +224,12 @@ impl SiteStore for SqliteSites {
         })
     }
 
-    fn search(&self, scope: &Scope, mut query: Query) -> Pending<'_, Arc<SearchResult>> {
+    fn search(&self, scope: &Scope, mut query: Query) -> Pending<'_, SearchResult> {
         for tag in &mut query.tags {
             *tag = words::compose(tag).into_owned();
         }
-        let change_count = self.change_counter.now();
-        if let Some(index) =
-            change_count.and_then(|change_count| self.index_cache.get(change_count))
-        {
-            return match index.search(scope, &query, limits::MEMORY_INDEX_INLINE_STEPS) {
-                Ok(found) => Box::pin(std::future::ready(Ok(Arc::new(found)))),
-                Err(SearchRefusal::Long) => {
-                    Box::pin(self.search_on_reader(index, scope.clone(), query))
-                }
-                Err(SearchRefusal::Unknown) => {
-                    let search = self.search_database(change_count, scope.clone(), query);
-                    Box::pin(async move { Ok(search.await?.0) })
-                }
-            };
-        }
-        let search = self.search_database(change_count, scope.clone(), query);
-        Box::pin(async move {
-            let (found, took) = search.await?;
-            if let Some(change_count) = change_count {
-                self.load_index_if_due(change_count, took);
-            }
-            Ok(found)
+        self.read(scope, move |connection, scope| {
+            search_contents(connection, scope, &query)
         })
     }
 

@@ -39,12 +39,6 @@ fn mark(site: u64) -> String {
     format!("{site}{AFTER_SITE}")
 }
 
-/// Splits an indexed term into the number of its site and the word.
-pub(super) fn split_term(term: &str) -> Option<(u64, &str)> {
-    let (site, word) = term.split_once(AFTER_SITE)?;
-    Some((site.parse().ok()?, word))
-}
-
 /// Words of a content in the form of the index.
 pub(super) struct ContentWords {
     title: String,

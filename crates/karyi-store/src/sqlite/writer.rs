@@ -3,8 +3,6 @@
 //! A write whose deadline passes before or while it runs is rolled back; one in time is committed before its
 //! caller gets the reply.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -56,16 +54,12 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the writer on the only writing connection; `commits` is incremented with every commit, before
-    /// the replies.
+    /// Starts the writer on the only writing connection.
     ///
     /// # Errors
     /// The system cannot start a thread.
-    pub(super) fn start(
-        connection: Connection,
-        commits: Arc<AtomicU64>,
-    ) -> Result<Self, StoreError> {
-        let write = move |batch| commit(&connection, &commits, batch);
+    pub(super) fn start(connection: Connection) -> Result<Self, StoreError> {
+        let write = move |batch| commit(&connection, batch);
         let group = GroupCommit::start("site writer", write)?;
         Ok(Self { group })
     }
@@ -91,10 +85,8 @@ impl Writer {
     }
 }
 
-fn commit(connection: &Connection, commits: &AtomicU64, mut batch: Vec<Box<dyn WriteTask>>) {
-    let result = run_batch(connection, &mut batch);
-    commits.fetch_add(1, Ordering::Release);
-    match result {
+fn commit(connection: &Connection, mut batch: Vec<Box<dyn WriteTask>>) {
+    match run_batch(connection, &mut batch) {
         Ok(results) => {
             for (task, result) in batch.into_iter().zip(results) {
                 task.reply(result);
@@ -183,7 +175,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         let first = connection::open_to_write(&path, &["CREATE TABLE t(x UNIQUE)"]).unwrap();
-        let writer = Writer::start(first, Arc::default()).unwrap();
+        let writer = Writer::start(first).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -258,7 +250,7 @@ mod tests {
         let first = connection::open_to_write(&path, &["CREATE TABLE t(x)"]).unwrap();
         let other = Connection::open(&path).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let writer = Writer::start(first, Arc::default()).unwrap();
+        let writer = Writer::start(first).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();

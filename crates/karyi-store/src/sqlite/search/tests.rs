@@ -1,11 +1,9 @@
-//! The memory index compared with the database, over random contents and queries.
+//! The search compared with a scan of all contents, over random contents and queries.
 
 use super::*;
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
-
-use crate::site::{Bundle, Content, Draft, SiteStore};
+use crate::site::{Bundle, Draft, Scope, SiteStore};
 use crate::sqlite::SqliteSites;
 use crate::sqlite::connection::open_to_read;
 use crate::sqlite::site::search_contents;
@@ -142,7 +140,7 @@ fn change(random: &mut Random, sites: &SqliteSites, connection: &Connection) {
 }
 
 #[test]
-fn the_index_finds_what_the_database_finds() {
+fn the_search_finds_what_a_scan_finds() {
     let seed = std::env::var("KARYI_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());
@@ -159,18 +157,15 @@ fn the_index_finds_what_the_database_finds() {
     for _ in 0..rounds {
         change(&mut random, &sites, &program);
         let connection = open_to_read(&path).unwrap();
-        let index = MemoryIndex::read(&connection).unwrap().unwrap();
         for _ in 0..queries {
             let (scope, query) = (scope(PLACES[random.below(4)]), random.query());
-            let expected = search_contents(&connection, &scope, &query).unwrap();
-            let result = index.search(&scope, &query, usize::MAX);
-            found += expected.items.len();
+            let result = search_contents(&connection, &scope, &query).unwrap();
+            found += result.items.len();
             assert_eq!(
-                (ids(&expected), expected.total),
+                (ids(&result), result.total),
                 plain(&connection, &scope, &query),
                 "{query:?}"
             );
-            assert_eq!(result, Ok(expected), "{query:?}");
         }
     }
     let searches = rounds * queries;
@@ -230,7 +225,7 @@ fn plain(connection: &Connection, scope: &Scope, query: &Query) -> (Vec<String>,
         words_of_query.push((word.text.to_owned(), word.is_single));
     });
     let text = words::fold(query.text.trim()).into_owned();
-    let mut matches: Vec<Rank<String>> = Vec::new();
+    let mut matches: Vec<Rank> = Vec::new();
     for (content, status, words) in &known {
         let has = |text: &str, part: &str| words::fold(text).contains(part);
         let exact = [has(&content.title, &text), has(&content.body, &text)];
@@ -298,15 +293,11 @@ fn the_order_depends_only_on_published_texts_of_the_site() {
         .collect();
     let found = || -> Vec<SearchResult> {
         let connection = open_to_read(&path).unwrap();
-        let index = MemoryIndex::read(&connection).unwrap().unwrap();
         let place = scope(("t", "a"));
-        let found = queries.iter().map(|query| {
-            let found = search_contents(&connection, &place, query).unwrap();
-            let indexed = index.search(&place, query, usize::MAX).unwrap();
-            assert_eq!(indexed, found);
-            found
-        });
-        found.collect()
+        let found = queries
+            .iter()
+            .map(|query| search_contents(&connection, &place, query));
+        found.map(Result::unwrap).collect()
     };
     let before = found();
     import(("u", "a"), (0..60).map(|id| random.content(id)).collect());
@@ -334,73 +325,32 @@ fn bundle((tenant, site): (&str, &str), contents: Vec<Content>) -> Bundle {
     }
 }
 
-/// Builds the index of some contents of one site.
-fn index(contents: Vec<Content>) -> (tempfile::TempDir, SqliteSites, MemoryIndex) {
+#[test]
+fn unreadable_contents_are_reported_when_they_are_found() {
+    let content = |id: &str, body: &str| -> Content {
+        let content =
+            serde_json::json!({"id": id, "content_type": "story", "title": "t", "body": body});
+        serde_json::from_value(content).unwrap()
+    };
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("site.db");
     let sites = SqliteSites::open(&path).unwrap();
+    let contents = vec![content("good", "古井"), content("bad", "古水")];
     run(sites.import(bundle(("t", "a"), contents), later())).unwrap();
-    let index = MemoryIndex::read(&open_to_read(&path).unwrap()).unwrap();
-    (dir, sites, index.unwrap())
-}
-
-fn content(id: &str, body: &str) -> Content {
-    let content =
-        serde_json::json!({"id": id, "content_type": "story", "title": "t", "body": body});
-    serde_json::from_value(content).unwrap()
-}
-
-fn ask(text: &str) -> Query {
-    Query {
-        text: text.into(),
-        status: "published".into(),
-        limit: 10,
-        ..Query::default()
-    }
-}
-
-#[test]
-fn long_searches_are_refused() {
-    let contents = (0..200).map(|id| content(&format!("c{id}"), "古井 古水"));
-    let (_dir, _sites, index) = index(contents.collect());
-    let place = scope(("t", "a"));
-    let long = |text: &str, steps| index.search(&place, &ask(text), steps).err();
-    assert_eq!(long("古井", 1000), None);
-    assert_eq!(long("古井", 100), Some(SearchRefusal::Long));
-    assert_eq!(long(&"古井 ".repeat(20), 1000), Some(SearchRefusal::Long));
-    assert_eq!(long("古", 1000), Some(SearchRefusal::Long));
-    assert_eq!(long("한국어 ก็", usize::MAX), None);
-}
-
-#[test]
-fn unreadable_contents_are_left_to_the_database() {
-    let (dir, _sites, _) = index(vec![content("good", "古井"), content("bad", "古水")]);
-    let program = Connection::open(dir.path().join("site.db")).unwrap();
+    let program = Connection::open(&path).unwrap();
     let sql = "UPDATE contents SET content = '{}' WHERE id = 'bad'";
     assert_eq!(program.execute(sql, ()), Ok(1));
-    let index = MemoryIndex::read(&program).unwrap().unwrap();
-    let place = scope(("t", "a"));
-    let found = index.search(&place, &ask("古井"), usize::MAX).unwrap();
-    assert_eq!((found.items[0].id.as_str(), found.total), ("good", 1));
-    let bad = index.search(&place, &ask("古水"), usize::MAX);
-    assert_eq!(bad, Err(SearchRefusal::Unknown));
-    assert!(search_contents(&program, &place, &ask("古水")).is_err());
-}
-
-#[test]
-fn too_large_contents_are_not_indexed() {
-    let mut room = MemoryBudget(10);
-    assert_eq!(
-        [room.take(4), room.take(6), room.take(0), room.take(1)],
-        [true, true, true, false]
-    );
-    let (dir, _sites, _) = index(vec![content("large", "古井")]);
-    let connection = Connection::open(dir.path().join("site.db")).unwrap();
-    let of_size = |bytes: usize| {
-        let sql = "UPDATE contents SET content = CAST(zeroblob(?) AS TEXT)";
-        connection.execute(sql, [bytes]).unwrap();
-        MemoryIndex::read(&connection).unwrap()
+    let ask = |text: &str| {
+        let query = Query {
+            text: text.into(),
+            status: "published".into(),
+            limit: 10,
+            ..Query::default()
+        };
+        run(sites.search(&scope(("t", "a")), query))
     };
-    assert!(of_size(limits::MEMORY_INDEX_BYTES + 1).is_none());
-    assert!(of_size(limits::MEMORY_INDEX_BYTES / 8).is_some());
+    let found = ask("古井").unwrap();
+    assert_eq!((ids(&found), found.total), (vec!["good".to_owned()], 1));
+    let error = StoreError::Broken("a stored value: missing field `id` at line 1 column 2".into());
+    assert_eq!(ask("古水"), Err(error));
 }
