@@ -500,6 +500,10 @@ fn a_plan_is_made_by_a_model_of_the_settings() {
     // A server on this machine can hold a model to a schema.
     let schema = &request["response_format"]["json_schema"]["schema"];
     assert_eq!(schema["properties"]["steps"]["maxItems"], 6, "{request}");
+    assert_eq!(
+        schema["properties"]["thought"]["maxLength"], 500,
+        "{request}"
+    );
     assert_eq!(found[1]["code"], "bad_arguments");
     assert!(
         found[1]["hint"].as_str().unwrap().contains("big"),

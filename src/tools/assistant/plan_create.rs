@@ -158,10 +158,9 @@ impl Tool for PlanCreate {
 
 /// Returns the schema of a reply.
 fn reply_schema(most: u32) -> Value {
-    let (text, texts) = (
-        json!({"type": "string"}),
-        json!({"type": "array", "items": {"type": "string"}}),
-    );
+    // A small model may go on with one text without end where nothing limits it.
+    let text = json!({"type": "string", "maxLength": limits::TASK_PLAN_TEXT_CHARS});
+    let texts = json!({"type": "array", "items": text, "maxItems": limits::TASK_PLAN_NOTES});
     let status = json!({"enum": ["pending", "in_progress", "completed"]});
     let step = json!({
         "type": "object", "properties": {"step": text, "status": status}, "required": ["step", "status"],

@@ -129,5 +129,9 @@ pub const MAX_REPLY_WARNINGS: usize = 10;
 pub const MAX_TODO_CANDIDATES: usize = 20;
 /// Steps of a plan for a task, when the call names no number.
 pub const TASK_PLAN_STEPS: u32 = 6;
+/// Most characters of one text in such a plan.
+pub const TASK_PLAN_TEXT_CHARS: u32 = 500;
+/// Most risks, and most questions, in such a plan.
+pub const TASK_PLAN_NOTES: u32 = 10;
 /// Most tokens of such a plan.
 pub const TASK_PLAN_TOKENS: u64 = 4096;
