@@ -3,6 +3,7 @@
 mod home;
 mod killed;
 mod limits;
+mod real_model;
 mod role_server;
 mod roles;
 mod room;

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use crate::tool::decode::{self, TextMode};
-use crate::tool::schema::ArgumentSchema;
+use crate::tool::schema::{ArgumentSchema, Property};
 use crate::tool::service::Service;
 use crate::tool::spec::{Family, Spec};
 use karyi_core::call::{RawCall, RawElement};
@@ -87,6 +87,16 @@ impl<C> Registry<C> {
     pub fn hiding(mut self, is_hidden: impl Fn(&Entry<C>) -> bool) -> Self {
         let (hidden, shown) = self.entries.into_iter().partition(|entry| is_hidden(entry));
         (self.entries, self.hidden) = (shown, hidden);
+        self
+    }
+
+    /// Returns the registry without the optional arguments that match, to be shown to those who may not give them.
+    #[must_use]
+    pub fn without_arguments(mut self, is_left_out: impl Fn(&Property<'_>) -> bool) -> Self {
+        for entry in &mut self.entries {
+            let schema = entry.schema.without(&is_left_out);
+            entry.schema = Lazy::new(Box::new(|| schema));
+        }
         self
     }
 

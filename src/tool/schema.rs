@@ -274,6 +274,17 @@ impl ArgumentSchema {
         Self(value)
     }
 
+    /// Returns the schema without the optional arguments that match.
+    #[must_use]
+    pub fn without(&self, is_left_out: impl Fn(&Property<'_>) -> bool) -> Self {
+        let mut value = self.0.clone();
+        let left_out = properties(&self.0).into_iter().filter(is_left_out);
+        if let Some(Value::Object(map)) = value.get_mut("properties") {
+            left_out.for_each(|property| drop(map.shift_remove(property.name)));
+        }
+        Self(value)
+    }
+
     /// Returns the schema with its annotations.
     #[must_use]
     pub fn annotated(&self) -> &Value {

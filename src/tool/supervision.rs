@@ -16,6 +16,8 @@ use karyi_tasks::task_log;
 use karyi_tasks::trigger::TriggerPlan;
 use serde_json::json;
 
+use crate::tool::schema::Property;
+
 /// Role that has tools of the family `supervisor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionRole {
@@ -33,6 +35,13 @@ impl SessionRole {
             Self::Teller => "teller",
             Self::Planner => "planner",
         }
+    }
+
+    /// Tells whether the role may give an argument: those of one role have its word as the annotation `role`.
+    #[must_use]
+    pub fn may_give(self, argument: &Property<'_>) -> bool {
+        let role = argument.annotation("role");
+        role.is_none_or(|role| role == self.as_str())
     }
 }
 

@@ -238,6 +238,35 @@ fn roles_have_their_own_tools_and_no_others() {
 }
 
 #[test]
+fn a_role_is_not_told_of_arguments_it_may_not_give() {
+    let server = RoleServer::start(|asked| match asked.role() {
+        "teller" => match asked.is_first() {
+            true => block("<delegate><prompt>x</prompt></delegate>"),
+            false => say("Done."),
+        },
+        _ => say("{\"status\":\"done\"}"),
+    });
+    let home = Home::new(&server, ONCE, "");
+    tell(&home, "hello");
+    home.run_well();
+    let shows = |role: &str| {
+        let asked = server.asked(role);
+        let (_, page) = asked[0].system.split_once("<delegate>: ").unwrap();
+        let (page, _) = page.split_once("<delegate>").unwrap();
+        let given = [
+            "prompt (",
+            "type (",
+            "<condition>",
+            "priority (",
+            "timeout (",
+        ];
+        given.map(|argument| page.contains(argument))
+    };
+    assert_eq!(shows("teller"), [true, false, false, false, true]);
+    assert_eq!(shows("planner"), [true; 5]);
+}
+
+#[test]
 fn messages_that_come_at_once_are_one_session_in_their_order() {
     let server = RoleServer::start(|_| say("Nothing to do."));
     let home = Home::new(&server, ONCE, "");

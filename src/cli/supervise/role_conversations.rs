@@ -91,6 +91,8 @@ pub(super) struct OpenModels {
 struct Role {
     model: Arc<dyn Model>,
     registry: Arc<Registry<Call>>,
+    /// What the model is shown of it: arguments of other roles are left out.
+    shown: Arc<Registry<Call>>,
     /// System text: the role, then its tools.
     system: String,
     policy_gate: PolicyGate,
@@ -116,28 +118,33 @@ impl RoleConversations {
         models: OpenModels,
     ) -> anyhow::Result<Self> {
         let talking = |kind: SessionKind, role: SessionRole, model: &Arc<dyn Model>| {
-            let registry = Offer::of_role(role).registry();
+            let offer = Offer::of_role(role);
+            let shown = offer.registry().without_arguments(|a| !role.may_give(a));
             Role {
                 model: Arc::clone(model),
-                system: format!("{}\n{}", kind.text(), prompt::prompt(&registry, "")),
-                registry: Arc::new(registry),
+                system: format!("{}\n{}", kind.text(), prompt::prompt(&shown, "")),
+                registry: Arc::new(offer.registry()),
+                shown: Arc::new(shown),
                 policy_gate: PolicyGate::default(),
             }
         };
         let offer = Arc::new(session.offer.offer()?.registry());
+        let none = Arc::new(tools::for_scripts().only(|_| false));
         let tools = chat_setup::system(session, &offer, "")?;
         Ok(Self {
             teller: talking(SessionKind::Teller, SessionRole::Teller, &models.teller),
             planner: talking(SessionKind::Planner, SessionRole::Planner, &models.planner),
             judge: Role {
                 model: models.planner,
-                registry: Arc::new(tools::for_scripts().only(|_| false)),
+                registry: Arc::clone(&none),
+                shown: none,
                 system: SessionKind::Judge.text().to_owned(),
                 policy_gate: PolicyGate::default(),
             },
             worker: Role {
                 model: models.worker,
-                registry: offer,
+                registry: Arc::clone(&offer),
+                shown: offer,
                 system: format!("{}\n{tools}", SessionKind::Worker.text()),
                 policy_gate: setup.policy_gate.clone(),
             },
@@ -160,7 +167,7 @@ impl RoleConversations {
         }
         let (model, registry) = (Arc::clone(&role.model), Arc::clone(&role.registry));
         let redactor = &self.setup.redactor;
-        let began = chat_setup::request(&role.system, redactor, &registry, model.as_ref());
+        let began = chat_setup::request(&role.system, redactor, &role.shown, model.as_ref());
         let (request, facts) = began.await;
         let window = model.config().context.or(facts.context);
         let policy_gate = role.policy_gate.clone();

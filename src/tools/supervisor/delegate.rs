@@ -27,13 +27,16 @@ pub struct Args {
     pub prompt: Template,
     /// Planner only: `oneshot`, the default, or `conditional`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["oneshot", "conditional"]))]
+    #[schemars(extend("enum" = ["oneshot", "conditional"], "x-karyi" = {"role": "planner"}))]
     pub kind: Option<String>,
-    /// Planner only: condition of a `conditional` task.
+    /// Planner only: condition of a `conditional` task: {"type": "task_done", "params": {"task_id": ID}}, task_failed,
+    /// file_exists or file_changed with path, llm_eval with prompt, or and/or with conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-karyi" = {"role": "planner"}))]
     pub condition: Option<ConditionArgument>,
     /// Planner only: 0 to 10, 5 by default; higher ones run first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-karyi" = {"role": "planner"}))]
     pub priority: Option<i64>,
     /// Seconds that it may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +57,7 @@ impl Tool for Delegate {
     const SPEC: Spec = Spec {
         name: "delegate",
         summary: "Hand a task over",
-        details: "The Teller gives tasks to the Planner, and the Planner to Workers once its session ends well. A conditional task begins when its condition holds: {\"type\": \"task_done\", \"params\": {\"task_id\": ID}}, task_failed, file_exists or file_changed with path, llm_eval with prompt, or and/or with conditions.",
+        details: "The Teller gives tasks to the Planner, and the Planner to Workers once its session ends well.",
         also_called: &[],
         heading: "delegate",
         starts_job: false,
