@@ -232,7 +232,7 @@ fn a_resting_terminal_that_was_hung_up_is_replaced() {
         let pid = shell.command("trap '' HUP; echo $$").await.output;
         let hang_up = "python3 -c 'import ctypes, time
 time.sleep(0.3); ctypes.CDLL(None).vhangup()' &";
-        shell.command(hang_up).await;
+        let hung = shell.command(hang_up).await;
         let gone = format!("/proc/{}", pid.trim());
         let until = Instant::now() + Duration::from_secs(30);
         while Path::new(&gone).exists() {
@@ -241,6 +241,9 @@ time.sleep(0.3); ctypes.CDLL(None).vhangup()' &";
         }
         let seen = shell.command("echo on").await;
         assert_eq!((seen.exit_code, seen.output.as_str()), (Some(0), "on\n"));
-        assert!(seen.progress.restarted.is_some());
+        // On a busy machine the terminal may be gone before the command that hangs it up has ended.
+        let reports = [hung, seen];
+        let restarts = reports.iter().filter(|one| one.progress.restarted.is_some());
+        assert_eq!(restarts.count(), 1);
     });
 }
