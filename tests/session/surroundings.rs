@@ -243,7 +243,9 @@ time.sleep(0.3); ctypes.CDLL(None).vhangup()' &";
         assert_eq!((seen.exit_code, seen.output.as_str()), (Some(0), "on\n"));
         // On a busy machine the terminal may be gone before the command that hangs it up has ended.
         let reports = [hung, seen];
-        let restarts = reports.iter().filter(|one| one.progress.restarted.is_some());
+        let restarts = reports
+            .iter()
+            .filter(|one| one.progress.restarted.is_some());
         assert_eq!(restarts.count(), 1);
     });
 }
