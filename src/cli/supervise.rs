@@ -19,6 +19,7 @@ use crate::cli::supervise::args::SuperviseArgs;
 use crate::cli::supervise::output::NoticeOutput;
 use crate::cli::supervise::role_conversations::{RoleConversations, RoleModels};
 use crate::cli::{fail, fail_any, fail_with, policy, runtime, say, vault};
+use crate::render::paint::safe_line;
 use crate::supervisor::settings::SupervisorSettings;
 use crate::supervisor::work_loop::{Duty, Supervisor, SupervisorEnd};
 use crate::tool::context::Nobody;
@@ -56,8 +57,8 @@ impl Supervision {
         let settings = Settings::load().map_err(|error| fail_any(&error.into()))?;
         let Some(power) = args.worker.or_else(|| settings.worker_power()) else {
             return Err(fail(
-                "choose what Workers may do: `--worker full` runs everything that they ask for, `--worker read-only` \
-                 what only reads; `karyi config set supervise.worker full` saves the choice",
+                "choose what Workers may do: `--worker full` runs everything that no rule denies or asks about, `--worker \
+                 read-only` what only reads; `karyi config set supervise.worker full` saves the choice",
             ));
         };
         if args.session.cwd.is_none() {
@@ -114,6 +115,7 @@ impl Supervision {
         let sessions = Arc::clone(&self.setup.context.sessions);
         let watch = tokio::spawn(signals.watch(sessions, stop.clone()));
         let output = NoticeOutput::new(self.args.json, stop.cancel.clone());
+        let failure = output.failure();
         let supervisor = StateDirectory::open(&self.state).and_then(|state| {
             Supervisor::new(
                 state,
@@ -127,32 +129,31 @@ impl Supervision {
             Ok(supervisor) => supervisor,
             Err(error) => return Ok(fail_with(&error)),
         };
+        if std::io::stderr().is_terminal() {
+            let (state, work) = (self.state.display(), self.setup.context.sessions.cwd());
+            let place = format!("{state}, with Workers in {}", work.display());
+            say(&safe_line(&format!("working on {place}; Ctrl+C ends it")));
+        }
         let duty = match self.args.once {
             true => Duty::Once,
             false => Duty::Always,
         };
         let end = supervisor.run(duty, stop.cancel.clone()).await;
         watch.abort();
-        // On a terminal and with --json that was told as it happened.
-        let is_told = self.args.json || std::io::stderr().is_terminal();
-        let tell = |text: &str| {
-            if !is_told {
-                say(text);
+        if let Some(reason) = failure.get() {
+            // Without --json that was told as a problem.
+            if self.args.json {
+                say(&format!("standard output cannot be written: {reason}"));
             }
-        };
+            return Ok(ExitCode::from(STOPPED));
+        }
         Ok(match end {
             SupervisorEnd::Idle => ExitCode::SUCCESS,
             SupervisorEnd::Stopped => {
                 ExitCode::from(stop.received.exit_code().unwrap_or(INTERRUPTED))
             }
-            SupervisorEnd::ModelFailed => {
-                tell("the model failed, and messages wait; `karyi tasks` has the reason");
-                ExitCode::from(NO_MODEL)
-            }
-            SupervisorEnd::TokensUsedUp => {
-                tell("the tokens of this day (UTC) are used up, and work waits");
-                ExitCode::from(STOPPED)
-            }
+            SupervisorEnd::ModelFailed => ExitCode::from(NO_MODEL),
+            SupervisorEnd::TokensUsedUp => ExitCode::from(STOPPED),
             SupervisorEnd::Failed => ExitCode::from(STOPPED),
         })
     }

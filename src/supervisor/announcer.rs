@@ -1,9 +1,10 @@
 //! Writes news into the log of the state directory and passes them on; what repeats at every look is said once.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 
-use karyi_core::error::ToolError;
+use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_tasks::BrokenFile;
 use karyi_tasks::argument::shortened;
@@ -20,10 +21,10 @@ use karyi_tasks::teller_input;
 use karyi_vault::redact::Redactor;
 use serde_json::{Map, Value, json};
 
-use crate::supervisor::notice::Notice;
+use crate::supervisor::notice::{Audience, Notice};
 
-/// Takes news.
-pub type TakeNotice = Box<dyn FnMut(&Notice) + Send>;
+/// Takes news, or says why it cannot be passed on.
+pub type TakeNotice = Box<dyn FnMut(&Notice) -> io::Result<()> + Send>;
 
 /// Announces what happens.
 pub(super) struct Announcer {
@@ -66,17 +67,25 @@ impl Announcer {
         self.redactor.redact_again(text).into_owned()
     }
 
-    /// Logs a notice and passes it on.
+    /// Logs a notice and passes it on; the log has those that cannot be passed on.
     pub(super) fn announce(&mut self, notice: Notice) {
+        let _ = self.pass_on(notice);
+    }
+
+    /// Logs a notice and passes it on.
+    fn pass_on(&mut self, notice: Notice) -> Result<(), ToolError> {
         let notice = notice.masked(&self.redactor);
         // The log is no reason to stop the work.
-        let fields = match notice.is_for_user {
+        let fields = match notice.audience {
             // The history has the text.
-            true => Map::new(),
-            false => notice.fields.clone(),
+            Audience::User => Map::new(),
+            Audience::Operator | Audience::Watcher => notice.fields.clone(),
         };
         let _ = task_log::log(&self.state, notice.time, notice.event, fields);
-        (self.take)(&notice);
+        (self.take)(&notice).map_err(|error| {
+            let message = format!("standard output cannot be written: {error}");
+            ToolError::new(ErrorCode::Io, message)
+        })
     }
 
     /// Announces a failure of the system, once until a look goes without it.
@@ -86,7 +95,7 @@ impl Announcer {
         self.problems[0].insert(text.clone());
         if !is_known {
             let fields = json!({"code": error.code.as_str(), "message": error.message});
-            self.announce(Notice::progress("problem", text, fields));
+            self.announce(Notice::problem("problem", text, fields));
         }
     }
 
@@ -117,7 +126,7 @@ impl Announcer {
         for BrokenFile { path, reason } in files {
             let text = format!("{path} is in `corrupt` now: {reason}");
             let fields = json!({"file": path, "reason": reason});
-            self.announce(Notice::progress("broken_file", text, fields));
+            self.announce(Notice::problem("broken_file", text, fields));
         }
     }
 
@@ -182,7 +191,7 @@ impl Announcer {
                 "the {most} tokens of this day (UTC) are used up; the work goes on tomorrow"
             );
             let fields = json!({"max_tokens_per_day": most});
-            self.announce(Notice::progress("tokens_used_up", text, fields));
+            self.announce(Notice::problem("tokens_used_up", text, fields));
         }
         self.has_said_tokens = !is_left;
     }
@@ -190,7 +199,7 @@ impl Announcer {
     /// Passes on what the Teller has said since the last time.
     ///
     /// # Errors
-    /// The system fails.
+    /// The system fails, or the output; what was not passed on is said again then.
     pub(super) fn tell_user(&mut self) -> Result<(), ToolError> {
         let open = question::pending(&self.state)?;
         let (said, place) = history::since(&self.state, self.shown)?;
@@ -198,13 +207,14 @@ impl Announcer {
             let is_question = open.as_ref().is_some_and(|open| open.question_id == id);
             if message.role == Speaker::Assistant && !is_question {
                 let fields = json!({"text": message.text});
-                self.announce(Notice::to_user("reply", &message.text, fields));
+                self.pass_on(Notice::to_user("reply", &message.text, fields))?;
             }
         }
         self.shown = place;
         if let Some(open) = open.filter(|open| self.question.as_ref() != Some(&open.question_id)) {
-            let text = format!("{}\nOpen until {}", open.text(), open.expires_at);
-            self.announce(Notice::to_user("question", &text, question_fields(&open)));
+            let (text, time) = (open.text(), open.expires_at);
+            let text = format!("{text}\nAnswer it with `karyi answer TEXT` until {time}.");
+            self.pass_on(Notice::to_user("question", &text, question_fields(&open)))?;
             self.question = Some(open.question_id);
         }
         Ok(())
@@ -236,7 +246,10 @@ mod tests {
     fn announcer(state: &Arc<StateDirectory>) -> (Announcer, Arc<Mutex<Vec<String>>>) {
         let told = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&told);
-        let take = Box::new(move |notice: &Notice| kept.lock().unwrap().push(notice.text.clone()));
+        let take = Box::new(move |notice: &Notice| {
+            kept.lock().unwrap().push(notice.text.clone());
+            Ok(())
+        });
         let redactor = Redactor::new(&Secrets::default());
         let announcer = Announcer::new(Arc::clone(state), redactor, take).unwrap();
         (announcer, told)
@@ -265,7 +278,9 @@ mod tests {
         let open = question::ask(&state, TaskId::derived("q", 1), request, now).unwrap();
         announcer.tell_user().unwrap();
         announcer.tell_user().unwrap();
-        let text = format!("where?\nDefault: here\nOpen until {}", open.expires_at);
+        let time = open.expires_at;
+        let text =
+            format!("where?\nDefault: here\nAnswer it with `karyi answer TEXT` until {time}.");
         assert_eq!(taken(&told), [text]);
     }
 

@@ -15,8 +15,19 @@ pub struct Notice {
     pub text: String,
     /// Facts for programs.
     pub fields: Map<String, Value>,
-    /// True for what the user is told, false for progress.
-    pub is_for_user: bool,
+    /// Whom it is for.
+    pub audience: Audience,
+}
+
+/// Whom a piece of news is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// The user, who gave the work.
+    User,
+    /// Whoever has to mend something.
+    Operator,
+    /// A person who watches.
+    Watcher,
 }
 
 impl Notice {
@@ -32,7 +43,16 @@ impl Notice {
             time: Timestamp::now(),
             text: text.into(),
             fields,
-            is_for_user: false,
+            audience: Audience::Watcher,
+        }
+    }
+
+    /// Makes news that work stops or is lost, whether somebody watches or not.
+    #[must_use]
+    pub fn problem(event: &'static str, text: impl Into<String>, fields: Value) -> Self {
+        Self {
+            audience: Audience::Operator,
+            ..Self::progress(event, text, fields)
         }
     }
 
@@ -40,7 +60,7 @@ impl Notice {
     #[must_use]
     pub fn to_user(event: &'static str, text: &str, fields: Value) -> Self {
         Self {
-            is_for_user: true,
+            audience: Audience::User,
             ..Self::progress(event, text, fields)
         }
     }

@@ -416,7 +416,7 @@ impl Supervisor {
             let text = format!("the model of the {kind} failed: {reason}");
             let fields = json!({"role": kind, "message": reason});
             self.announcer
-                .announce(Notice::progress("model_failed", text, fields));
+                .announce(Notice::problem("model_failed", text, fields));
         }
         self.write_down(end);
     }
@@ -469,7 +469,7 @@ impl Supervisor {
         let text = format!("the Teller stopped: {reason}");
         let fields = json!({"message": reason});
         self.announcer
-            .announce(Notice::progress("teller_failed", text, fields));
+            .announce(Notice::problem("teller_failed", text, fields));
     }
 
     fn task_ended(

@@ -17,6 +17,7 @@ use super::home::{Home, events, until};
 use super::role_server::RoleServer;
 use crate::harness::{Karyi, skip, wait};
 
+const ONCE: &[&str] = &["--worker", "full", "--once", "--json"];
 const ALWAYS: &[&str] = &["--worker", "full", "--json"];
 
 fn quiet() -> RoleServer {
@@ -98,6 +99,44 @@ fn a_directory_that_another_has_replaced_ends_the_supervisor_and_stays_as_it_is(
         assert_eq!(problem["message"], message);
         assert_eq!(home.names(part), [""; 0]);
     }
+}
+
+#[test]
+fn a_reply_that_could_not_be_written_is_said_by_the_next_start() {
+    let server = RoleServer::start(|asked| {
+        let reply = "<tools><reply><text>hello you</text></reply></tools>";
+        Some(if asked.is_first() { reply } else { "Done." }.to_owned())
+    });
+    for args in [&["--worker", "full", "--once"][..], ONCE] {
+        let home = Home::new(&server, args, "");
+        inbox::add(&home.state, "hello", Timestamp::now()).unwrap();
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = home.karyi.command();
+        command
+            .stdin(Stdio::null())
+            .stdout(full)
+            .stderr(Stdio::piped());
+        let output = wait(command.spawn().unwrap());
+        let error = String::from_utf8(output.stderr).unwrap();
+        let reason = "standard output cannot be written: No space left on device";
+        assert_eq!(error.matches(reason).count(), 1, "{error}");
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(home.run_well().contains("hello you"), "{args:?}");
+    }
+}
+
+#[test]
+fn problems_are_on_standard_error_without_a_terminal() {
+    let server = quiet();
+    let mut home = Home::new(&server, &["--worker", "full", "--once"], "");
+    let id = home.plan("x", None, None);
+    let file = format!("worker/queue/{id}.json");
+    fs::write(home.path(&file), "{").unwrap();
+    let output = home.run();
+    let error = String::from_utf8(output.stderr).unwrap();
+    let told = format!("karyi: {file} is in `corrupt` now: ");
+    assert!(error.starts_with(&told), "{error}");
+    assert_eq!(output.status.code(), Some(0), "{error}");
 }
 
 #[test]

@@ -1,6 +1,8 @@
-//! Output of `karyi supervise`: what the user is told on standard output, progress on a terminal.
+//! Output of `karyi supervise`: what the user is told on standard output, problems on standard error, progress there
+//! when it is a terminal.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
@@ -8,15 +10,19 @@ use crate::cli::{log, say};
 use crate::exec::cancel::Cancel;
 use crate::render::paint::{safe, safe_json, safe_line};
 use crate::supervisor::announcer::TakeNotice;
-use crate::supervisor::notice::Notice;
+use crate::supervisor::notice::{Audience, Notice};
 
 /// Prints notices.
 pub(super) struct NoticeOutput {
     is_json: bool,
     shows_progress: bool,
-    /// Ends the supervisor when the reader of its output is gone.
+    /// Ends the supervisor when its output cannot be written.
     stop: Cancel,
+    failure: OutputFailure,
 }
+
+/// Reason why the output could not be written.
+pub(super) type OutputFailure = Arc<OnceLock<String>>;
 
 impl NoticeOutput {
     pub(super) fn new(is_json: bool, stop: Cancel) -> Self {
@@ -24,7 +30,13 @@ impl NoticeOutput {
             is_json,
             shows_progress: std::io::stderr().is_terminal(),
             stop,
+            failure: OutputFailure::default(),
         }
+    }
+
+    /// Returns what will hold the reason if the output cannot be written.
+    pub(super) fn failure(&self) -> OutputFailure {
+        Arc::clone(&self.failure)
     }
 
     /// Returns the function that prints.
@@ -32,27 +44,26 @@ impl NoticeOutput {
         Box::new(move |notice| self.print(notice))
     }
 
-    fn print(&self, notice: &Notice) {
-        let line = match (self.is_json, notice.is_for_user) {
+    fn print(&self, notice: &Notice) -> io::Result<()> {
+        let line = match (self.is_json, notice.audience) {
             (true, _) => json_line(notice),
-            (false, true) => format!("{}\n", safe(&notice.text)),
-            (false, false) => {
+            (false, Audience::User) => format!("{}\n", safe(&notice.text)),
+            (false, audience) => {
                 let line = safe_line(&notice.text);
-                match self.shows_progress {
+                match self.shows_progress || audience == Audience::Operator {
                     true => say(&line),
                     false => log::write(&line),
                 }
-                return;
+                return Ok(());
             }
         };
-        let mut out = std::io::stdout().lock();
-        if out
-            .write_all(line.as_bytes())
-            .and_then(|()| out.flush())
-            .is_err()
-        {
+        let mut out = io::stdout().lock();
+        let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+        if let Err(error) = &written {
+            let _ = self.failure.set(error.to_string());
             self.stop.cancel();
         }
+        written
     }
 }
 
