@@ -432,7 +432,7 @@ fn a_question_that_cannot_be_read_is_one_line() {
     let moved = "karyi: moved pending_question.json to corrupt: expected a record of this version: missing field \
                  `questionId` at line 1 column 2\n";
     let listed = home.command(&["tasks"]).exit(0).stderr(moved);
-    listed.stdout_text("there are no tasks\n");
+    listed.stdout_text("there are no tasks\n1 message waits for the Teller\n");
     home.command(&["tasks"]).exit(0).stderr("");
     fs::write(home.path("pending_question.json"), "{}").unwrap();
     let told = home.command(&["answer", "x"]).exit(1).stderr_text();

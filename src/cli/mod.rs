@@ -308,7 +308,14 @@ fn fail_with(error: &ToolError) -> ExitCode {
 /// Reports an error in the user's input and returns its exit status: an error of a tool call counts as
 /// wrong usage when an argument or a given value caused it.
 fn fail_as_given(error: &ToolError) -> ExitCode {
-    let code = fail_with(error);
+    let code = match error.hint == error.code.hint() && error.code == ErrorCode::BadArguments {
+        true => fail_with(
+            &error
+                .clone()
+                .with_hint("the same command with --help tells what it takes"),
+        ),
+        false => fail_with(error),
+    };
     match error.code {
         ErrorCode::BadArguments | ErrorCode::BadValue => ExitCode::from(USAGE),
         _ => code,

@@ -24,9 +24,10 @@ use karyi_tasks::state_directory::StateDirectory;
 use karyi_tasks::task::Aging;
 use karyi_tasks::task_id::TaskId;
 use karyi_tasks::task_log::{self, LogReader};
+use karyi_tasks::teller_input;
 
 const TASKS_HELP: &str = "\
-Exit status of cancel and stop: 0 when it was done, 1 when there was nothing to do.
+Exit status of cancel and stop: 0 when the task is cancelled or stopped then, else 1.
 
 Examples:
   karyi tasks                  what runs, what waits, which triggers there are
@@ -128,13 +129,16 @@ fn list_all(state: &StateDirectory, aging: Aging, is_json: bool) -> Result<TaskR
     say_broken(&state.set_broken_aside()?);
     let tasks = list(state, options, now)?;
     let failure = task_log::model_failure(state)?;
+    let messages = teller_input::waiting(state)?.inbox.len();
     if is_json {
         let question = open.as_ref().map(|open| {
             let mut fields = question_fields(open);
             fields["expired"] = json!(open.is_expired(now));
             fields
         });
-        let whole = json!({"tasks": tasks, "question": question, "model_failure": failure});
+        let whole = json!({
+            "tasks": tasks, "messages": messages, "question": question, "model_failure": failure,
+        });
         return Ok((
             safe_json(&whole.to_string()).into_owned(),
             ExitCode::SUCCESS,
@@ -143,6 +147,11 @@ fn list_all(state: &StateDirectory, aging: Aging, is_json: bool) -> Result<TaskR
     let mut lines: Vec<String> = tasks.iter().map(line).collect();
     if tasks.is_empty() {
         lines.push("there are no tasks".to_owned());
+    }
+    match messages {
+        0 => {}
+        1 => lines.push("1 message waits for the Teller".to_owned()),
+        count => lines.push(format!("{count} messages wait for the Teller")),
     }
     if let Some(failure) = failure {
         lines.push(format!("the model failed: {}", safe_line(&failure)));
@@ -161,7 +170,7 @@ pub(super) fn say_broken(files: &[BrokenFile]) {
 fn line(task: &TaskSummary) -> String {
     let mut notes = String::new();
     if let Some(due_at) = task.due_at {
-        notes += &format!("  [{due_at}]");
+        notes += &format!("  [due {due_at:.0}]");
     }
     if task.blocked {
         notes += "  [blocked]";
@@ -229,6 +238,9 @@ fn cancel_one(state: &StateDirectory, id: &TaskId, is_json: bool) -> Result<Task
         false => {
             let waiting: Vec<String> = waiting.iter().map(TaskId::to_string).collect();
             let mut text = format!("{id}: {}", reason.as_str().replace('_', " "));
+            if reason == CancelReason::Running {
+                text += "; `karyi tasks stop ID` ends it for good";
+            }
             if is_done && !waiting.is_empty() {
                 text += &format!(
                     "; these wait for it, and are blocked: {}",
@@ -288,7 +300,9 @@ fn stop_one(state: &StateDirectory, id: &TaskId, is_json: bool) -> Result<TaskRe
     let text = match (is_json, is_done) {
         (true, _) => json!({"success": is_done}).to_string(),
         (false, true) => format!("{id}: the supervisor ends it, and it does not run again"),
-        (false, false) => format!("{id}: it does not run"),
+        (false, false) => format!(
+            "{id}: no task with this id runs; `karyi tasks cancel ID` takes a waiting one back"
+        ),
     };
     Ok((text, ExitCode::from(u8::from(!is_done))))
 }

@@ -11,7 +11,7 @@ use crate::cli::tasks::say_broken;
 use crate::cli::vault::{self, GivenArgs, VaultFlags};
 use crate::cli::{fail_as_given, print};
 use crate::render::paint::{safe_json, safe_line};
-use karyi_core::error::ToolError;
+use karyi_core::error::{ErrorCode, ToolError};
 use karyi_tasks::state_directory::StateDirectory;
 use karyi_tasks::task_id::TaskId;
 use karyi_tasks::{inbox, question};
@@ -66,7 +66,12 @@ pub(super) fn answer(args: &AnswerArgs) -> ExitCode {
         };
         let answered = question::answer(&state, id.as_ref(), &masked(text)?, Timestamp::now());
         say_broken(&state.newly_broken());
-        answered
+        answered.map_err(|error| match (error.code, id) {
+            (ErrorCode::NotFound, Some(id)) => error.with_hint(format!(
+                "`{id}` was taken for the id of a question; put an answer of several words in quotes"
+            )),
+            _ => error,
+        })
     });
     finish(answered, |answer| match args.json {
         true => safe_json(&json!({"answer": answer}).to_string()).into_owned(),

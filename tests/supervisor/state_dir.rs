@@ -43,7 +43,10 @@ fn commands_that_read_create_nothing() {
     Karyi::with_args(&words).run().exit(0);
     let words = ["tasks", "--state-dir", first.to_str().unwrap()];
     let listed = Karyi::with_args(&words).run().exit(0).stdout();
-    assert_eq!(listed, "there are no tasks\n");
+    assert_eq!(
+        listed,
+        "there are no tasks\n1 message waits for the Teller\n"
+    );
 }
 
 /// Puts a task into the queue of Workers that was made so long ago.
@@ -99,7 +102,9 @@ fn lists_have_the_order_in_which_tasks_run() {
         "config.toml:2:8: expected seconds from 0.01 to 86400 for `supervise.tick`, found 1e300\n";
     assert!(told.ends_with(expected), "{told}");
     let stopped = with_mistake(&["tasks", "stop", "old"]).exit(1);
-    stopped.stdout_text("old: it does not run\n");
+    stopped.stdout_text(
+        "old: no task with this id runs; `karyi tasks cancel ID` takes a waiting one back\n",
+    );
 }
 
 #[test]
