@@ -49,6 +49,7 @@ Exit status:
   1    a call failed, or its command was still running at the end
   2    wrong usage, a missing file, or refused input
   3    a value or an answer is needed and no user is available
+  4    the language model cannot be used
   130  interrupted
   255  a bug in karyi"
     };

@@ -60,9 +60,10 @@ pub(super) fn fail_choice(error: &anyhow::Error) -> ExitCode {
         return fail_any(error);
     }
     say("no language model is chosen. Do one of these:");
-    say("  export ANTHROPIC_API_KEY=...; karyi ask --model anthropic:NAME ...");
+    say("  export ANTHROPIC_API_KEY=...; karyi config set model anthropic:NAME");
     say(
-        "  karyi config set models.X.provider openai_chat (and models.X.model, models.X.base_url), then model X",
+        "  karyi config set models.X.provider openai_chat (and models.X.model, models.X.base_url), then \
+         `karyi config set model X`",
     );
     say("  export KARYI_MODEL=ollama:NAME for a model on this machine");
     match local_server() {

@@ -39,6 +39,20 @@ fn a_start_that_does_not_say_what_workers_may_do_is_refused() {
 }
 
 #[test]
+fn a_model_that_is_not_configured_is_named_by_its_setting() {
+    let home = Home::new(
+        &quiet(),
+        &["--worker", "full", "--once"],
+        "planner_model = 'nope'\n",
+    );
+    let output = home.run();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    let place = "config.toml:7:1: expected the name of a model";
+    assert!(error.contains(place), "{error}");
+}
+
+#[test]
 fn a_second_supervisor_names_the_first_one_and_changes_nothing() {
     let server = quiet();
     let home = Home::new(&server, &["--worker", "full"], "");

@@ -72,14 +72,38 @@ pub(in crate::cli) fn chosen_model(
     })
 }
 
+/// Chooses the model that a setting other than `model` names.
+///
+/// # Errors
+/// It is not configured, or its provider is unknown; the error has the place of the setting.
+pub(in crate::cli) fn model_of_setting(
+    settings: &Settings,
+    setting: &[&str],
+    name: &str,
+) -> anyhow::Result<ChosenModel> {
+    named(settings, Some((name, settings.place(setting))), &|name| {
+        std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+    })
+}
+
 fn chosen(
     settings: &Settings,
     flag: Option<&str>,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> anyhow::Result<ChosenModel> {
+    let given = flag.map(|name| (name, "--model".to_owned()));
+    named(settings, given, environment)
+}
+
+/// Chooses a model by its name and what gave it, else by environment and settings.
+fn named(
+    settings: &Settings,
+    given: Option<(&str, String)>,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> anyhow::Result<ChosenModel> {
     let variable = |name| environment(name).filter(|value| !value.is_empty());
-    let (name, source) = match (flag, variable(MODEL), settings.text("model")) {
-        (Some(name), _, _) => (name.to_owned(), "--model".to_owned()),
+    let (name, source) = match (given, variable(MODEL), settings.text("model")) {
+        (Some((name, source)), _, _) => (name.to_owned(), source),
         (None, Some(name), _) => (name, MODEL.to_owned()),
         (None, None, Some(name)) => (name.to_owned(), settings.place(&["model"])),
         (None, None, None) => return Err(NoModel.into()),

@@ -75,7 +75,7 @@ fn runtime_directory() -> Check {
 /// Directory, models and wakes of `karyi supervise`.
 fn supervisor() -> Check {
     let name = "supervisor";
-    let meaning = "`karyi supervise` works there, and notices changed files at once";
+    let meaning = "`karyi supervise` keeps its work there, and notices changed files at once";
     let directory = match state_dir::supervise_dir() {
         Ok(directory) => directory,
         Err(error) => return Check::limited(name, error.message, meaning, &error.hint),

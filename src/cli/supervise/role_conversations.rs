@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::chat::conversation::Conversation;
 use crate::chat::history::History;
 use crate::cli::chat_setup::{self, ChatSetup};
-use crate::cli::config::{ChosenModel, Settings, chosen_model};
+use crate::cli::config::{ChosenModel, Settings, chosen_model, model_of_setting};
 use crate::cli::model;
 use crate::cli::session_args::SessionArgs;
 use crate::exec::policy_gate::PolicyGate;
@@ -39,8 +39,11 @@ impl RoleModels {
     /// None is chosen, or the settings of one are wrong.
     pub(super) fn choose(settings: &Settings, flag: Option<&str>) -> anyhow::Result<Self> {
         let choose = |role: &str| {
-            let own = settings.supervise_text(&format!("{role}_model"));
-            chosen_model(settings, flag.or(own))
+            let key = format!("{role}_model");
+            match (flag, settings.supervise_text(&key)) {
+                (None, Some(own)) => model_of_setting(settings, &["supervise", &key], own),
+                (flag, _) => chosen_model(settings, flag),
+            }
         };
         let teller = choose("teller")?;
         let other =
