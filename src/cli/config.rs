@@ -31,7 +31,7 @@ pub(super) use error::SettingsError;
 pub(super) use file::write as write_file;
 pub(super) use import::{ImportResult, import};
 pub(super) use model::{ChosenModel, KeySource, NoModel, chosen_model, model_of_setting};
-pub(super) use place::{place as settings_file, read as read_file};
+pub(super) use place::read as read_file;
 pub(super) use settings::Settings;
 pub(super) use tools::tool_settings;
 pub(super) use worker_power::WorkerPower;

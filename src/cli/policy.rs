@@ -3,7 +3,6 @@
 
 mod args;
 mod command;
-mod file_cache;
 mod project;
 mod store;
 mod trust;

@@ -14,7 +14,7 @@ const NAME: &str = "config.toml";
 
 /// Returns the file's path: in `$KARYI_HOME/config`, or in `$KARYI_HOME` when only that one exists; without that
 /// variable in `karyi` below `$XDG_CONFIG_HOME` or `~/.config`.
-pub(in crate::cli) fn place() -> Option<PathBuf> {
+pub(super) fn place() -> Option<PathBuf> {
     let directory = |name| variable(name).map(PathBuf::from);
     if let Some(home) = directory("KARYI_HOME") {
         let (new, old) = (home.join("config").join(NAME), home.join(NAME));

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::approval::{Approver, Mode, Rule, RuleKind, RuleStore, Rules};
 use crate::chat::notes::note_files::project_root;
-use crate::cli::config::{Settings, settings_file};
-use crate::cli::policy::file_cache::FileCache;
+use crate::cli::config::Settings;
 use crate::cli::policy::store::ApprovalStore;
 use crate::cli::say;
 use crate::exec::approval::{ApprovalOptions, Approvals};
@@ -123,21 +122,12 @@ impl ProjectPolicy {
 struct LiveRules {
     store: ApprovalStore,
     project: PathBuf,
-    known: FileCache<Rules>,
 }
 
 impl RuleStore for LiveRules {
     fn rules(&self) -> Option<Result<Rules, ToolError>> {
-        let own = self.project.join(PROJECT_SETTINGS);
-        let files: Vec<PathBuf> = [self.store.file(), own]
-            .into_iter()
-            .chain(settings_file())
-            .collect();
-        let rules = self.known.get(&files, || {
-            let policy = ProjectPolicy::read(self.store.clone(), self.project.clone())?;
-            Ok(policy.all_rules())
-        });
-        Some(rules.map_err(as_io))
+        let read = ProjectPolicy::read(self.store.clone(), self.project.clone());
+        Some(read.map(|policy| policy.all_rules()).map_err(as_io))
     }
 
     fn allow(&self, rules: &[String]) -> Result<(), ToolError> {
@@ -197,7 +187,6 @@ pub(in crate::cli) fn approvals(
         store: Some(Arc::new(LiveRules {
             store: policy.store,
             project: policy.project,
-            known: FileCache::default(),
         })),
     }))
 }

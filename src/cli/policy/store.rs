@@ -129,8 +129,7 @@ impl ApprovalStore {
         })
     }
 
-    /// Returns the file of all projects.
-    pub(super) fn file(&self) -> PathBuf {
+    fn file(&self) -> PathBuf {
         self.directory.join(NAME)
     }
 
