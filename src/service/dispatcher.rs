@@ -34,6 +34,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_store::site::{Claim, RepeatKey, Scope};
 use karyi_store::{SiteStore, StoreError};
+use karyi_vault::redact::Redactor;
 
 /// Message for a call that panicked outside of its tool.
 const BROKEN: &str = "the call stopped unexpectedly";
@@ -81,7 +82,7 @@ pub enum InputRecording {
 pub enum CallReply {
     /// Response of the tool.
     Fresh(Box<Envelope>),
-    /// Response of an earlier call with the same key, byte for byte.
+    /// Response of an earlier call with the same key: byte for byte, apart from values that have become secret.
     Replay(Vec<u8>),
     /// The call did not reach its tool, or the tool broke.
     Refused(Rejection),
@@ -263,7 +264,7 @@ impl Dispatcher {
             let message = format!("Unknown tool: {}", caller.tool_name);
             return Err(Failure::new("ValueError", "UNKNOWN_TOOL", message).into());
         };
-        let call = decode(tool, input)?;
+        let call = decode(tool, input, redactor)?;
         let is_write = tool.entry.service.access == Access::Write;
         let key = caller.idempotency_key.clone().filter(|_| is_write);
         Ok(ValidCall {
@@ -290,7 +291,7 @@ impl Dispatcher {
             })),
             Claim::Done(answer) => match serde_json::from_slice::<Envelope>(&answer) {
                 Ok(earlier) if !earlier.success => Err(effect_unknown(&earlier).into()),
-                _ => Ok(Repetition::Again(answer)),
+                _ => Ok(Repetition::Again(self.masked_answer(answer)?)),
             },
             Claim::Begun => {
                 let detail = "a call with this Idempotency-Key has started and has no response";
@@ -301,6 +302,19 @@ impl Dispatcher {
                 Err(Rejection::key_reused(detail).into())
             }
         }
+    }
+
+    /// Masks values in an earlier response that have become secret since then.
+    fn masked_answer(&self, answer: Vec<u8>) -> Result<Vec<u8>, CallError> {
+        let redactor = &self.audit.redactor;
+        if !redactor.is_in(&answer) {
+            return Ok(answer);
+        }
+        let masked = serde_json::from_slice(&answer).and_then(|mut answer| {
+            redactor.redact_values_again(&mut answer);
+            serde_json::to_vec(&answer)
+        });
+        masked.map_err(|_| Rejection::internal(BROKEN).into())
     }
 
     /// Runs a call until its deadline. A write gets some extra time to commit, so that its caller
@@ -524,7 +538,11 @@ fn check_scopes(tool: &OfferedTool, principal: &Principal) -> Result<(), CallErr
 }
 
 /// Turns an input into a call.
-fn decode(tool: &OfferedTool, mut input: serde_json::Value) -> Result<Call, Failure> {
+fn decode(
+    tool: &OfferedTool,
+    mut input: serde_json::Value,
+    redactor: &Redactor,
+) -> Result<Call, Failure> {
     let invalid = |problems: Vec<FieldProblem>| {
         let message = input_check::summary(&problems);
         Failure {
@@ -535,9 +553,16 @@ fn decode(tool: &OfferedTool, mut input: serde_json::Value) -> Result<Call, Fail
     if tool.takes_paths {
         validate::spread_paths(&mut input, tool.entry.schema.annotated());
     }
-    let problems = input_check::problems(&mut input, &tool.entry.schema);
+    let schema = &tool.entry.schema;
+    let problems = input_check::problems(&mut input, schema);
     if !problems.is_empty() {
-        return Err(invalid(problems));
+        // Problems show the starts of names and values, so secrets are masked before they are cut.
+        redactor.redact_json_again(&mut input);
+        let masked = input_check::problems(&mut input, schema);
+        return Err(invalid(match masked.is_empty() {
+            true => problems,
+            false => masked,
+        }));
     }
     (tool.entry.from_json)(input)
         .map_err(|error| invalid(vec![FieldProblem::new(&[], error.to_string())]))

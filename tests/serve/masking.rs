@@ -48,10 +48,17 @@ fn answers_to(server: &Server, value: &str) -> Vec<super::Answer> {
     let long = format!("{}{value}", "x".repeat(90));
     let mut answers = vec![
         post("/tools/call", json!({"tool_name": value, "input": {}})),
-        post("/tools/call", json!({"tool_name": long, "input": {}})),
+        post(
+            "/tools/call",
+            json!({"tool_name": long.clone(), "input": {}}),
+        ),
         post(
             "/tools/call",
             json!({"tool_name": "search_content", "input": {value: 1}}),
+        ),
+        post(
+            "/tools/call",
+            json!({"tool_name": "search_content", "input": {"query": "x", long.clone(): 1}}),
         ),
         post(
             "/tools/call",
@@ -211,6 +218,42 @@ fn with_secret(value: &str, further: &[&str]) -> (tempfile::TempDir, Server) {
     let vault = ["--vault", "env", "--vars", "TOKEN", "--tools", "command"];
     let arguments = [&["--key-file", path.as_str()][..], &vault[..], further].concat();
     (dir, Server::run(started, place, &arguments))
+}
+
+#[test]
+fn the_start_of_a_value_is_masked_where_a_text_is_cut() {
+    let value = "tok-5f2c9d81aa";
+    let (_dir, server) = with_secret(value, &[]);
+    let key = [("X-Internal-API-Key", KEY)];
+    let body = format!("wombat {}{value} end", "y".repeat(483));
+    let draft = json!({"content_type": "story", "title": "wombat", "body": body});
+    let made = server.answer("create_draft_content", &draft, &key);
+    assert_eq!(made.json()["success"], true, "{made:?}");
+    let query = json!({"query": "wombat", "status": "draft"});
+    let found = server.answer("search_content", &query, &key).json();
+    let shown = found["output"]["items"][0]["body"].as_str().unwrap();
+    let expected = format!("wombat {}[KARYI:TOKEN:part]", "y".repeat(483));
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn an_answer_that_is_repeated_masks_what_has_become_secret_since() {
+    let home = Home::new();
+    let (keys, value) = (tempfile::tempdir().unwrap(), "lat-0a9b8c7d6e");
+    let server = without_vars(&home, &keys);
+    let headers = [("X-Internal-API-Key", KEY), ("Idempotency-Key", "once")];
+    let input = json!({"text": format!("echo {value}; echo ran >> runs; wc -l < runs")});
+    let first = server.answer("command", &input, &headers);
+    assert_eq!(
+        first.json()["output"]["output"],
+        format!("{value}\n1\n"),
+        "{first:?}"
+    );
+    let again = server.answer("command", &input, &headers);
+    assert_eq!(again.body, first.body);
+    home.set("LATER", value, &[]);
+    let masked = server.answer("command", &input, &headers);
+    assert_eq!(masked.body, first.body.replace(value, "$KARYI{LATER}"));
 }
 
 #[test]

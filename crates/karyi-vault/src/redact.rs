@@ -123,10 +123,13 @@ impl Redactor {
     /// Returns the masked form of a text that was cut off; a possible start of a value at the end is masked, too.
     #[must_use]
     pub fn redact_cut(&self, text: &str) -> Redacted {
-        let (mut stream, mut out) = (self.stream(), Redacted::default());
-        stream.push(text, &mut out);
-        stream.finish_cut(&mut out);
-        out
+        masked_cut(self.stream(), text)
+    }
+
+    /// Masks a text that was redacted before, or that keeps its placeholders, and was cut off.
+    #[must_use]
+    pub fn redact_cut_again(&self, text: &str) -> Redacted {
+        masked_cut(self.second_stream(), text)
     }
 
     /// Masks a text that was redacted before.
@@ -248,6 +251,14 @@ impl Redactor {
         }
         masked(text, stream).map_or(Cow::Borrowed(text), Cow::Owned)
     }
+}
+
+/// Masks a text whose end was cut off: a possible start of a value at the end, too.
+fn masked_cut(mut stream: RedactStream, text: &str) -> Redacted {
+    let mut out = Redacted::default();
+    stream.push(text, &mut out);
+    stream.finish_cut(&mut out);
+    out
 }
 
 /// Applies `change` to every string and object key, and to the digits of every number.

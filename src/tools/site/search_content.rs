@@ -11,6 +11,7 @@ use karyi_core::limits;
 use karyi_core::outcome::Status;
 use karyi_core::secret::Template;
 use karyi_store::site::{Content, Query};
+use karyi_vault::redact::Redactor;
 
 /// The tool.
 pub struct SearchContent;
@@ -76,6 +77,22 @@ pub struct Output {
 #[derive(Debug)]
 pub struct Items(Vec<Content>);
 
+impl Items {
+    /// Cuts the texts of contents; the start of a secret at the cut is masked.
+    fn of(mut contents: Vec<Content>, redactor: &Redactor) -> Self {
+        for content in &mut contents {
+            let end = content.body.char_indices().nth(limits::SEARCH_BODY_CHARS);
+            if let Some((end, _)) = end {
+                content.body.truncate(end);
+                if !redactor.is_idle() {
+                    content.body = redactor.redact_cut_again(&content.body).into_string();
+                }
+            }
+        }
+        Self(contents)
+    }
+}
+
 impl Serialize for Items {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(Item::from))
@@ -109,16 +126,12 @@ pub struct Item<'a> {
 
 impl<'a> From<&'a Content> for Item<'a> {
     fn from(content: &'a Content) -> Self {
-        let mut places = content.body.char_indices();
-        let end = places.nth(limits::SEARCH_BODY_CHARS).map(|(end, _)| end);
         Self {
             id: &content.id,
             content_type: &content.content_type,
             title: &content.title,
             summary: content.summary.as_deref(),
-            body: end
-                .and_then(|end| content.body.get(..end))
-                .unwrap_or(&content.body),
+            body: &content.body,
             tags: &content.tags,
             domains: &content.domains,
             credibility_score: content.credibility_score,
@@ -199,7 +212,7 @@ impl Tool for SearchContent {
         let found = site.store.search(&site.scope, query).await?;
         Ok(Answer::ok(Output {
             total: found.total,
-            items: Items(found.items),
+            items: Items::of(found.items, &context.redactor),
             query: args.query,
         }))
     }
@@ -208,6 +221,7 @@ impl Tool for SearchContent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use karyi_vault::session::Secrets;
     use serde_json::json;
 
     #[test]
@@ -218,7 +232,8 @@ mod tests {
             serde_json::from_value(content).unwrap()
         };
         let most = "井".repeat(limits::SEARCH_BODY_CHARS);
-        let items = Items(vec![content("a", "x"), content("b", &format!("{most}水"))]);
+        let contents = vec![content("a", "x"), content("b", &format!("{most}水"))];
+        let items = Items::of(contents, &Redactor::new(&Secrets::default()));
         let shown = |id: &str, body: &str| {
             json!({
                 "id": id, "content_type": "story", "title": "a \"b\"\n", "body": body, "tags": [], "domains": [],
