@@ -18,9 +18,9 @@ const PUBLISHED: &str = "SELECT count(*), coalesce(sum(words), 0) FROM contents 
 const FACTS: &str = "SELECT site, status, content_type, tags, credibility, id, words \
     FROM contents INDEXED BY contents_facts WHERE number = ?";
 const TEXTS: &str = "SELECT title, body FROM contents WHERE number = ?";
-/// Candidates for a query without words: all contents.
+/// Candidates for a query without words: all contents that the server wrote.
 const ALL: &str = "SELECT site, status, content_type, tags, credibility, id, words, title, body, number \
-    FROM contents WHERE site = ?";
+    FROM contents WHERE site = ?1 AND status = ?2 AND words IS NOT NULL";
 const CONTENT: &str = "SELECT content FROM contents WHERE number = ?";
 
 /// Match with its rank.
@@ -178,7 +178,7 @@ impl SiteSearch<'_> {
     /// Returns the contents that contain the literal query.
     fn exact(&self) -> Result<Vec<Match>, StoreError> {
         let mut all = self.connection.prepare_cached(ALL)?;
-        let mut rows = all.query([self.site])?;
+        let mut rows = all.query((self.site, &self.query.status))?;
         let mut matches = Vec::new();
         while let Some(row) = rows.next()? {
             if self.is_selected(row)? && self.texts(row, 7)? != (false, false) {

@@ -106,12 +106,12 @@ CREATE TRIGGER sites_removed AFTER DELETE ON sites BEGIN UPDATE revision SET num
 
 /// Migration that removes the count: searches ask the database.
 const NO_CHANGE_COUNT_STEP: &str = "
-DROP TRIGGER contents_added;
-DROP TRIGGER contents_changed;
-DROP TRIGGER contents_removed;
-DROP TRIGGER sites_added;
-DROP TRIGGER sites_changed;
-DROP TRIGGER sites_removed;
+DROP TRIGGER IF EXISTS contents_added;
+DROP TRIGGER IF EXISTS contents_changed;
+DROP TRIGGER IF EXISTS contents_removed;
+DROP TRIGGER IF EXISTS sites_added;
+DROP TRIGGER IF EXISTS sites_changed;
+DROP TRIGGER IF EXISTS sites_removed;
 DROP TABLE revision;
 ";
 

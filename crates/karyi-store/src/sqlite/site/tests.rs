@@ -103,6 +103,35 @@ fn changes_are_found_at_once() {
 }
 
 #[test]
+fn words_of_a_row_that_another_program_removed_find_no_later_one() {
+    let (dir, sites) = open();
+    let scope = scope("t", "a");
+    let old = content("old", "zebra", "secret merger");
+    import_of(&sites, bundle("t", "a", vec![old])).unwrap();
+    let program = Connection::open(dir.path().join("site.db")).unwrap();
+    assert_eq!(program.execute("DELETE FROM contents", ()).unwrap(), 1);
+    let draft = Draft {
+        content: content("", "giraffe", "harmless"),
+        author: "ana".into(),
+    };
+    run(sites.add_draft(&scope, draft)).unwrap();
+    let total = |text: &str| {
+        let query = Query {
+            status: "draft".into(),
+            ..ask(text)
+        };
+        ids_of(&sites, &scope, query).1
+    };
+    assert_eq!([total("zebra merger"), total("giraffe")], [0, 1]);
+    // What another program inserts has no words: no query finds it.
+    let sql = "INSERT INTO contents (site, id, content_type, status, credibility, title, body, tags, content, imported, \
+        created_by, created_at) SELECT site, 'x', content_type, status, credibility, '%', '%', tags, content, imported, \
+        created_by, created_at FROM contents";
+    assert_eq!(program.execute(sql, ()).unwrap(), 1);
+    assert_eq!(total("%"), 0);
+}
+
+#[test]
 fn nothing_is_found_outside_its_site() {
     let (_dir, sites) = open();
     let places = [("t", "a"), ("t", "b"), ("u", "a")];
