@@ -143,7 +143,9 @@ pub fn repair(code: &str) -> &'static str {
         "R7" => "a tag or an attribute was read in spite of its case, quotes or blanks",
         "R9" => "the unit of a time was taken into account",
         "R10" => "a key that was written otherwise was recognised",
-        "R11" => "a path that was given otherwise was taken as src or path",
+        "R11" => {
+            "an argument was taken for the one of that meaning: src or path, task_id for taskId"
+        }
         "R12" => "an attribute that only explains the call was left out",
         _ => "the call was mended",
     }

@@ -68,12 +68,11 @@ fn convert_members(map: &mut Map<String, Value>, schema: &Value) {
 fn rename(map: &mut Map<String, Value>, known: &Value) {
     let names = || known.as_object().into_iter().flat_map(Map::keys);
     let other = |written: &String| {
-        let is_known = known.get(written).is_some();
-        let name = slips::other_name(written, names().map(String::as_str));
-        let name = name.filter(|name| !is_known && !map.contains_key(*name))?;
+        let name = slips::other_name(written, names().map(String::as_str))?;
         Some((written.clone(), name.to_owned()))
     };
-    let renamed: Vec<(String, String)> = map.keys().filter_map(other).collect();
+    let unknown = map.keys().filter(|name| known.get(name.as_str()).is_none());
+    let renamed: Vec<(String, String)> = unknown.filter_map(other).collect();
     for (written, name) in renamed {
         if !map.contains_key(&name)
             && let Some(value) = map.shift_remove(&written)

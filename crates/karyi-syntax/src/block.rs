@@ -439,7 +439,7 @@ impl Block {
         let open = self.stack.last();
         let expected = open.map_or("tools", |open| &open.name);
         let written = open.and_then(|open| open.written.as_ref());
-        let is_written = written.is_some_and(|written| *written == *name);
+        let is_written = written.is_some_and(|written| mode.is_same(name, written));
         if !is_written && !mode.is_same(name, expected) {
             let message = format!(
                 "</{}> stands where </{}> was expected",

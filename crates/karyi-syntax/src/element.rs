@@ -96,6 +96,11 @@ impl OpenElement {
         })
     }
 
+    /// Returns the name that its end tag repeats.
+    pub(super) fn tag_name(&self) -> &str {
+        self.written.as_ref().unwrap_or(&self.name)
+    }
+
     fn argument(
         &self,
         parameters: &[Parameter],
@@ -103,14 +108,15 @@ impl OpenElement {
         length: usize,
         mode: Mode,
     ) -> Outcome<Arc<Rule>> {
-        let names = parameters.iter().map(|p| p.rule.name.as_str());
-        let other = match mode {
+        let find = |name: &str| parameters.iter().find(|p| mode.is_same(name, &p.rule.name));
+        let meant = || match mode {
             Mode::Strict => None,
-            Mode::Repair => slips::other_name(name, names),
+            Mode::Repair => {
+                let names = parameters.iter().map(|p| p.rule.name.as_str());
+                slips::other_name(name, names).and_then(find)
+            }
         };
-        let is_meant = |p: &&Parameter| other == Some(p.rule.name.as_str());
-        let same = parameters.iter().find(|p| mode.is_same(name, &p.rule.name));
-        let Some(parameter) = same.or_else(|| parameters.iter().find(is_meant)) else {
+        let Some(parameter) = find(name).or_else(meant) else {
             return Err(self.unexpected(name, length, "one of its parameters"));
         };
         let declared = &parameter.rule.name;

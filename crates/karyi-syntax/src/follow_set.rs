@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::chars::{is_name_byte, is_name_start_byte, is_same_name, is_space};
 use super::event::Mode;
+use super::slips;
 use super::table::{Body, Rule, Table};
 
 /// Result of checking the token after an end tag.
@@ -98,9 +99,13 @@ impl<'a> FollowSet<'a> {
     fn is_opener(&self, name: &str) -> bool {
         match self.openers {
             Openers::Tools => self.table.tool(name, Mode::Repair).is_some(),
-            Openers::One(_) | Openers::Groups(_) | Openers::Parameters(..) => {
+            Openers::One(_) | Openers::Groups(_) => {
                 self.opens(&|n| is_same_name(n.as_bytes(), name.as_bytes()))
             }
+            Openers::Parameters(..) => self.opens(&|n| {
+                is_same_name(n.as_bytes(), name.as_bytes())
+                    || slips::other_name(name, std::iter::once(n)).is_some()
+            }),
         }
     }
 

@@ -46,7 +46,7 @@ impl Block {
         };
         let rest = cx.view.rest();
         let tag = loop {
-            let tag = match scan.step(rest, &leaf.name, cx.view.ending) {
+            let tag = match scan.step(rest, leaf.tag_name(), cx.view.ending) {
                 RawStop::More if cx.is_last() => return Err(unclosed(leaf, scan.open_cdata())),
                 RawStop::More => return Ok(Progress::More),
                 RawStop::Bad(bad) => return Err(leaf.bad_byte(&bad, 0)),
@@ -83,7 +83,7 @@ impl Block {
             }
         };
         let written = rest.get(tag.start + 2..).unwrap_or_default();
-        if !written.starts_with(leaf.name.as_bytes()) {
+        if !written.starts_with(leaf.tag_name().as_bytes()) {
             self.repairs.add(Repair::R7);
         }
         let text = self.leaf_text(cx, tag.start..tag.end, None)?;

@@ -22,7 +22,7 @@ pub(super) enum Repair {
     R9,
     /// A key was written otherwise.
     R10,
-    /// A path was given otherwise.
+    /// An argument had another name, or a path stood in the text.
     R11,
     /// An explanation was left out.
     R12,
