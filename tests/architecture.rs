@@ -30,7 +30,7 @@ const CRATES: &[(&str, usize)] = &[
     ("karyi-net", 1_500),
     ("karyi-screen", 5_000),
     ("karyi-store", 4_000),
-    ("karyi-tasks", 4_200),
+    ("karyi-tasks", 4_300),
 ];
 
 struct Source {

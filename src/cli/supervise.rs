@@ -26,7 +26,7 @@ use crate::tool::context::Nobody;
 use karyi_pty::lacks_output;
 use karyi_tasks::state_directory::StateDirectory;
 
-/// Exit status when the state could not be used, or the tokens of the day are used up.
+/// Exit status when the state or the output could not be used, or the tokens of the day are used up.
 const STOPPED: u8 = 1;
 /// Exit status of an interruption.
 const INTERRUPTED: u8 = 130;
@@ -140,11 +140,7 @@ impl Supervision {
         };
         let end = supervisor.run(duty, stop.cancel.clone()).await;
         watch.abort();
-        if let Some(reason) = failure.get() {
-            // Without --json that was told as a problem.
-            if self.args.json {
-                say(&format!("standard output cannot be written: {reason}"));
-            }
+        if failure.get().is_some() {
             return Ok(ExitCode::from(STOPPED));
         }
         Ok(match end {

@@ -17,6 +17,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use karyi_tasks::BrokenFile;
 use karyi_tasks::cancellation::{CancelReason, cancel, dependents};
+use karyi_tasks::inbox;
 use karyi_tasks::lifecycle::stop;
 use karyi_tasks::listing::{ListOptions, TaskSummary, find, list};
 use karyi_tasks::question::{self, PendingQuestion};
@@ -24,10 +25,10 @@ use karyi_tasks::state_directory::StateDirectory;
 use karyi_tasks::task::Aging;
 use karyi_tasks::task_id::TaskId;
 use karyi_tasks::task_log::{self, LogReader};
-use karyi_tasks::teller_input;
 
 const TASKS_HELP: &str = "\
-Exit status of cancel and stop: 0 when the task is cancelled or stopped then, else 1.
+Exit status of cancel and stop: 0 if the task was cancelled or will be stopped, 1 if there is
+no such task to cancel or stop, 2 for wrong usage.
 
 Examples:
   karyi tasks                  what runs, what waits, which triggers there are
@@ -81,15 +82,9 @@ type TaskReport = (String, ExitCode);
 pub(super) fn tasks(args: &TasksArgs) -> ExitCode {
     let topic = args.topic.clone().unwrap_or(TasksTopic::List);
     // A mistake in the settings keeps nobody from stopping a task.
-    let settings = match &topic {
-        TasksTopic::List => Settings::load().map(|settings| settings.supervisor()),
-        TasksTopic::Show { .. }
-        | TasksTopic::Cancel { .. }
-        | TasksTopic::Stop { .. }
-        | TasksTopic::Tail => Ok(SupervisorSettings::default()),
-    };
-    let settings = match settings {
-        Ok(settings) => settings,
+    let settings = matches!(topic, TasksTopic::List).then(Settings::load);
+    let settings = match settings.transpose() {
+        Ok(settings) => settings.map_or_else(SupervisorSettings::default, |all| all.supervisor()),
         Err(error) => return fail_any(&error.into()),
     };
     match run(args, topic, &settings) {
@@ -129,7 +124,7 @@ fn list_all(state: &StateDirectory, aging: Aging, is_json: bool) -> Result<TaskR
     say_broken(&state.set_broken_aside()?);
     let tasks = list(state, options, now)?;
     let failure = task_log::model_failure(state)?;
-    let messages = teller_input::waiting(state)?.inbox.len();
+    let messages = inbox::count(state)?;
     if is_json {
         let question = open.as_ref().map(|open| {
             let mut fields = question_fields(open);
@@ -239,7 +234,7 @@ fn cancel_one(state: &StateDirectory, id: &TaskId, is_json: bool) -> Result<Task
             let waiting: Vec<String> = waiting.iter().map(TaskId::to_string).collect();
             let mut text = format!("{id}: {}", reason.as_str().replace('_', " "));
             if reason == CancelReason::Running {
-                text += "; `karyi tasks stop ID` ends it for good";
+                text += &format!("; `karyi tasks stop {id}` ends it for good");
             }
             if is_done && !waiting.is_empty() {
                 text += &format!(
@@ -300,9 +295,9 @@ fn stop_one(state: &StateDirectory, id: &TaskId, is_json: bool) -> Result<TaskRe
     let text = match (is_json, is_done) {
         (true, _) => json!({"success": is_done}).to_string(),
         (false, true) => format!("{id}: the supervisor ends it, and it does not run again"),
-        (false, false) => format!(
-            "{id}: no task with this id runs; `karyi tasks cancel ID` takes a waiting one back"
-        ),
+        (false, false) => {
+            format!("{id} is not running; `karyi tasks cancel {id}` takes a waiting task back")
+        }
     };
     Ok((text, ExitCode::from(u8::from(!is_done))))
 }

@@ -77,19 +77,13 @@ pub async fn run(run: RunContext, prepared: PreparedCall, hand_over: Cancel) -> 
         hand_over,
     };
     run.emit(started_event(&info)).await;
-    if let Err(error) = check_role(&run, info.spec.name).await {
-        let mut outcome = Outcome::failed(info.id, info.spec.name.into(), error);
-        outcome.repairs = prepared.repairs;
-        let outcome = CallResult::new(outcome).seal(&run);
-        log_call(&run, outcome.get());
-        return outcome;
-    }
     let mut call = prepared.call;
     let mut warnings = run.policy_gate.warnings(&mut call, &run.context.secrets);
     warnings.extend(timeout.and_then(long_timeout_warning));
     warnings.extend(prepared.notes);
     let secrets = &run.context.secrets;
-    let resolved = run.policy_gate.check_expiry(&mut call, secrets);
+    let resolved = check_role(&run, info.spec.name).await;
+    let resolved = resolved.and_then(|()| run.policy_gate.check_expiry(&mut call, secrets));
     let resolved = resolved.and_then(|()| resolve::resolve(&mut call, secrets));
     let mut result = match resolved {
         // The message is karyi's own, and its placeholders are the model's.

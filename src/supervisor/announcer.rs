@@ -67,9 +67,11 @@ impl Announcer {
         self.redactor.redact_again(text).into_owned()
     }
 
-    /// Logs a notice and passes it on; the log has those that cannot be passed on.
+    /// Logs a notice and passes it on; failing to do so is a problem.
     pub(super) fn announce(&mut self, notice: Notice) {
-        let _ = self.pass_on(notice);
+        if let Err(error) = self.pass_on(notice) {
+            self.problem(&error);
+        }
     }
 
     /// Logs a notice and passes it on.
@@ -91,9 +93,8 @@ impl Announcer {
     /// Announces a failure of the system, once until a look goes without it.
     pub(super) fn problem(&mut self, error: &ToolError) {
         let text = format!("{}: {}", error.code.as_str(), error.message);
-        let is_known = self.problems.iter().any(|known| known.contains(&text));
-        self.problems[0].insert(text.clone());
-        if !is_known {
+        let was_known = self.problems[1].contains(&text);
+        if self.problems[0].insert(text.clone()) && !was_known {
             let fields = json!({"code": error.code.as_str(), "message": error.message});
             self.announce(Notice::problem("problem", text, fields));
         }
@@ -199,12 +200,14 @@ impl Announcer {
     /// Passes on what the Teller has said since the last time.
     ///
     /// # Errors
-    /// The system fails, or the output; what was not passed on is said again then.
+    /// The system fails, or the output; all that is new is said again then.
     pub(super) fn tell_user(&mut self) -> Result<(), ToolError> {
-        let open = question::pending(&self.state)?;
         let (said, place) = history::since(&self.state, self.shown)?;
+        // Later: a question is written before its entry in the history.
+        let open = question::pending(&self.state)?;
         for (id, message) in said {
-            let is_question = open.as_ref().is_some_and(|open| open.question_id == id);
+            let mut questions = open.iter().map(|open| &open.question_id);
+            let is_question = questions.any(|open| *open == id) || self.question == Some(id);
             if message.role == Speaker::Assistant && !is_question {
                 let fields = json!({"text": message.text});
                 self.pass_on(Notice::to_user("reply", &message.text, fields))?;

@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use karyi_core::error::ToolError;
-use karyi_tasks::spending;
+use karyi_tasks::spending::{self, day_of};
 use karyi_tasks::state_directory::StateDirectory;
 
 /// Tokens that may be used on a day, in UTC.
@@ -76,8 +75,4 @@ impl Budget {
         *today = Some(Today { day, tokens: all });
         Ok(all < self.most)
     }
-}
-
-fn day_of(time: Timestamp) -> Date {
-    time.to_zoned(TimeZone::UTC).date()
 }

@@ -15,16 +15,16 @@ pub struct Notice {
     pub text: String,
     /// Facts for programs.
     pub fields: Map<String, Value>,
-    /// Whom it is for.
+    /// Its readers.
     pub audience: Audience,
 }
 
-/// Whom a piece of news is for.
+/// Readers of a piece of news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
     /// The user, who gave the work.
     User,
-    /// Whoever has to mend something.
+    /// Somebody who can mend what hinders the work.
     Operator,
     /// A person who watches.
     Watcher,
@@ -47,7 +47,7 @@ impl Notice {
         }
     }
 
-    /// Makes news that work stops or is lost, whether somebody watches or not.
+    /// Makes news of something that hinders the work, and that somebody has to mend.
     #[must_use]
     pub fn problem(event: &'static str, text: impl Into<String>, fields: Value) -> Self {
         Self {

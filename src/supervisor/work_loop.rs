@@ -142,6 +142,7 @@ impl Supervisor {
                 };
                 Ok((wait, end))
             });
+            self.announce_broken();
             if let Some(lost) = self.lost() {
                 self.announcer.problem(&lost);
                 break SupervisorEnd::Failed;
@@ -166,21 +167,26 @@ impl Supervisor {
             }
         };
         self.stop_all().await;
+        self.announce_broken();
         end
+    }
+
+    /// Announces the files that were set aside since the last time.
+    fn announce_broken(&mut self) {
+        let broken = self.resources.state.newly_broken();
+        self.announcer.broken(&broken);
     }
 
     /// Returns the error of a directory or lock that was moved away or removed, also when another has its name now.
     fn lost(&self) -> Option<ToolError> {
         let state = &self.resources.state;
-        let lock = (!self.lock.is_there(state)).then_some("the lock of this supervisor in ");
-        let (what, place) = match (state.lost(), lock) {
-            (Some(place), _) => ("", place),
-            (None, lock) => (lock?, state.path()),
+        let lost = match (state.lost(), self.lock.is_there(state)) {
+            (Some(place), _) => place.display().to_string(),
+            (None, false) => format!("the lock of this supervisor in {}", state.path().display()),
+            (None, true) => return None,
         };
-        let place = place.display();
-        let message = format!("expected {what}{place}, found that it was moved away or removed");
-        let hint = "start the supervisor again";
-        Some(ToolError::new(ErrorCode::NotFound, message).with_hint(hint))
+        let message = format!("expected {lost}, found that it was moved away or removed");
+        Some(ToolError::new(ErrorCode::NotFound, message))
     }
 
     /// Watches the directories in which a change may be work.
@@ -218,11 +224,10 @@ impl Supervisor {
                 wait = wait.min(pause);
             }
         }
-        // Reading what was said at every look would cost more than the look.
+        // Only a Teller says something.
         if self.count(SessionKind::Teller) > 0 {
             self.announcer.tell_user()?;
         }
-        self.announcer.broken(&state.newly_broken());
         Ok(wait)
     }
 
@@ -442,24 +447,27 @@ impl Supervisor {
         input: &TellerInput,
         result: &SessionResult,
     ) -> Result<(), ToolError> {
-        match result {
+        // First what may fail and is repeated then.
+        self.announcer.tell_user()?;
+        let failure = match result {
             // What it said stands in the history, and the next session does not repeat it.
             SessionResult::ModelFailed(_) => {
                 self.teller_pause.begin();
-                return self.announcer.tell_user();
+                return Ok(());
             }
-            SessionResult::TokensUsedUp | SessionResult::Cancelled => {
-                return self.announcer.tell_user();
-            }
-            SessionResult::Done(_) | SessionResult::Asked => {}
-            SessionResult::TimeIsUp => self.teller_failed("its time is up"),
-            SessionResult::Stuck(reason) => self.teller_failed(reason),
-            SessionResult::Planner(..) | SessionResult::Unreadable(_) => {}
-        }
-        // A session that was cut is known by its items, and what it said is shown again.
-        self.announcer.tell_user()?;
+            SessionResult::TokensUsedUp | SessionResult::Cancelled => return Ok(()),
+            SessionResult::TimeIsUp => Some("its time is up"),
+            SessionResult::Stuck(reason) => Some(reason.as_str()),
+            SessionResult::Done(_)
+            | SessionResult::Asked
+            | SessionResult::Planner(..)
+            | SessionResult::Unreadable(_) => None,
+        };
         teller_input::end(&self.resources.state, input)?;
         self.teller_pause.reset();
+        if let Some(reason) = failure {
+            self.teller_failed(reason);
+        }
         let notice = Notice::progress("teller_ended", "the Teller is done", json!({}));
         self.announcer.announce(notice);
         Ok(())
@@ -484,6 +492,10 @@ impl Supervisor {
         {
             return lifecycle::put_back(state, role, task);
         }
+        let ending = endings::task_ending(&end.result, end.limit);
+        let ending = lifecycle::unless_stopped(state, role, &task.id, ending)?;
+        let (status, said) = endings::words(&ending);
+        let finish = lifecycle::finish(state, role, task, ending, Timestamp::now())?;
         if let SessionResult::Unreadable(reason) = &end.result {
             let text = format!(
                 "the last message of planner {} cannot be read: {reason}",
@@ -493,11 +505,6 @@ impl Supervisor {
             self.announcer
                 .announce(Notice::progress("planner_output_invalid", text, fields));
         }
-        let state = &self.resources.state;
-        let ending = endings::task_ending(&end.result, end.limit);
-        let ending = lifecycle::unless_stopped(state, role, &task.id, ending)?;
-        let (status, said) = endings::words(&ending);
-        let finish = lifecycle::finish(state, role, task, ending, Timestamp::now())?;
         self.announcer
             .finished(role, &task.id, finish, (status, &said));
         Ok(())
@@ -511,14 +518,16 @@ impl Supervisor {
         let SessionResult::Done(answer) = result else {
             return Ok(());
         };
-        let verdicts = verdicts::read_verdicts(questions, answer).unwrap_or_else(|| {
+        let given = verdicts::read_verdicts(questions, answer);
+        let is_invalid = given.is_none();
+        let verdicts = given.unwrap_or_else(|| verdicts::no_verdicts(questions));
+        let (state, now) = (&self.resources.state, Timestamp::now());
+        let queued = evaluation::record_verdicts(state, &self.work, now, &verdicts)?;
+        if is_invalid {
             let text = "the answer to the questions of conditions cannot be read, and counts as no";
             let notice = Notice::progress("verdicts_invalid", text, json!({}));
             self.announcer.announce(notice);
-            verdicts::no_verdicts(questions)
-        });
-        let (state, now) = (&self.resources.state, Timestamp::now());
-        let queued = evaluation::record_verdicts(state, &self.work, now, &verdicts)?;
+        }
         self.announcer.queued(&queued);
         Ok(())
     }

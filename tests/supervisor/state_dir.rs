@@ -102,9 +102,7 @@ fn lists_have_the_order_in_which_tasks_run() {
         "config.toml:2:8: expected seconds from 0.01 to 86400 for `supervise.tick`, found 1e300\n";
     assert!(told.ends_with(expected), "{told}");
     let stopped = with_mistake(&["tasks", "stop", "old"]).exit(1);
-    stopped.stdout_text(
-        "old: no task with this id runs; `karyi tasks cancel ID` takes a waiting one back\n",
-    );
+    stopped.stdout_text("old is not running; `karyi tasks cancel old` takes a waiting task back\n");
 }
 
 #[test]
@@ -146,6 +144,11 @@ fn a_word_that_does_not_fit_is_shown_and_camel_case_is_a_name() {
     }
     let at = "<schedule type=\"scheduled\"><prompt>x</prompt><runAt>2030-01-01T00:00:00Z</runAt></schedule>";
     assert_eq!(home.call("planner", at)["status"], "ok");
+    let run = Karyi::new().args(&["--json", "--tools", "assistant"]);
+    let calls = "<tools><plan_create><task>x</task><maxSteps>3</MAXSTEPS></plan_create></tools>";
+    let report = run.stdin(calls).run().json();
+    // Read as a call; there is no model.
+    assert_eq!(report["results"][0]["code"], "no_model", "{report}");
     for refused in [
         "<cancel_task><taskid>x</taskid></cancel_task>",
         "<cancel_task task_id=\"x\"><taskId>x</taskId></cancel_task>",

@@ -87,7 +87,11 @@ pub(crate) fn add_once(
     _lock: &ChangeLock,
     entries: &[HistoryEntry],
 ) -> Result<(), ToolError> {
-    let tail = state.root.read_tail(FILE, limits::HISTORY_TAIL_BYTES)?;
+    // An unfinished line is cut off by the next one: what it holds is not in the history.
+    let end = state.root.end_of_lines(FILE)?;
+    let tail = state
+        .root
+        .read_before(FILE, end, limits::HISTORY_TAIL_BYTES)?;
     let mut lines = Vec::new();
     for entry in entries {
         // A text that looks like this has its quotes escaped.
@@ -117,7 +121,8 @@ fn older(number: u64) -> String {
     format!("history-{number}.jsonl")
 }
 
-/// Returns the names of the files with the lengths of their whole lines, the oldest one first.
+/// Returns the names of the files with their lengths, the oldest one first; that of the newest ends with its last whole
+/// line.
 fn files(state: &StateDirectory) -> Result<Vec<(String, u64)>, ToolError> {
     let mut names = Vec::new();
     while state.root.has(&older(names.len() as u64 + 1))? {
@@ -125,7 +130,10 @@ fn files(state: &StateDirectory) -> Result<Vec<(String, u64)>, ToolError> {
     }
     names.push(FILE.to_owned());
     let files = names.into_iter().map(|name| {
-        let length = state.root.end_of_lines(&name)?;
+        let length = match name == FILE {
+            true => state.root.end_of_lines(&name)?,
+            false => state.root.time_of(&name).map_or(0, |time| time.size),
+        };
         Ok((name, length))
     });
     files.collect()
@@ -167,6 +175,8 @@ fn each_from_end(
     state: &StateDirectory,
     found: &mut dyn FnMut(Message) -> bool,
 ) -> Result<(), ToolError> {
+    // No file is renamed or cut meanwhile.
+    let _lock = state.lock()?;
     for (name, mut end) in files(state)?.into_iter().rev() {
         let mut most = limits::HISTORY_BLOCK_BYTES;
         while end > 0 {
@@ -178,7 +188,8 @@ fn each_from_end(
                     return Ok(());
                 }
             }
-            if bytes.is_empty() && most >= end {
+            // All that is left was read.
+            if most >= end {
                 break;
             }
             // A block without a whole line is a part of a longer one.

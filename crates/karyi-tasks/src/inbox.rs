@@ -22,3 +22,11 @@ pub fn add(state: &StateDirectory, text: &str, now: Timestamp) -> Result<TaskId,
     state.inbox.write_new(&item)?;
     Ok(item.id)
 }
+
+/// Returns the number of messages that no session of the Teller has dealt with yet.
+///
+/// # Errors
+/// The system fails.
+pub fn count(state: &StateDirectory) -> Result<usize, ToolError> {
+    Ok(state.inbox.records()?.len())
+}

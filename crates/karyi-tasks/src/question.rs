@@ -8,7 +8,7 @@ use karyi_core::error::{ErrorCode, ToolError};
 use karyi_core::limits;
 use serde::{Deserialize, Serialize};
 
-use crate::argument::{check_text, misfit, seconds, unknown_word};
+use crate::argument::{check_text, misfit, seconds, shortened, unknown_word};
 use crate::event::{AnswerSource, Event, EventContent};
 use crate::folder::{LoadFailure, json, load_json};
 use crate::history::{self, HistoryEntry, Speaker};
@@ -92,10 +92,11 @@ fn check_options(options: &[String]) -> Result<(), ToolError> {
         check_text("options", option)?;
         let mut earlier = options.iter().take(number);
         if earlier.any(|other| other.trim() == option.trim()) {
-            return Err(unknown_word(
+            let found = shortened(option, limits::MAX_TASK_SUMMARY_CHARS);
+            return Err(misfit(
                 "options",
-                "different texts, none twice",
-                option,
+                "different texts",
+                format!("{found:?} twice"),
             ));
         }
     }
@@ -286,8 +287,8 @@ pub fn expire(state: &StateDirectory, now: Timestamp) -> Result<Option<Event>, T
     let Some(pending) = pending_locked(state, &lock)? else {
         return Ok(None);
     };
-    if now < pending.created_at {
-        // The clock was set back: it waits its time from now on.
+    if pending.expires_at > after(now, pending.timeout.saturating_mul(2)) {
+        // The clock was set back by more than its time: it waits its time from now on.
         let moved = PendingQuestion {
             created_at: now,
             expires_at: after(now, pending.timeout),

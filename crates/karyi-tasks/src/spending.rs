@@ -57,6 +57,8 @@ fn read(state: &StateDirectory) -> Result<Vec<DaySpending>, ToolError> {
     Ok(state.read_json(FILE, |_| Ok(()))?.unwrap_or_default())
 }
 
-fn day_of(time: Timestamp) -> Date {
+/// Returns the day of a time, in UTC.
+#[must_use]
+pub fn day_of(time: Timestamp) -> Date {
     time.to_zoned(TimeZone::UTC).date()
 }

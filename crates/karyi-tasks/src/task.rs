@@ -5,7 +5,7 @@ use karyi_core::error::ToolError;
 use karyi_core::limits;
 use serde::{Deserialize, Serialize};
 
-use crate::argument::{check_text, seconds, whole};
+use crate::argument::{check_text, misfit, seconds, whole};
 use crate::folder::Record;
 use crate::task_id::TaskId;
 
@@ -184,9 +184,7 @@ impl Record for Task {
         let most = limits::MAX_TASK_ATTEMPTS - u32::from(folder.ends_with("/queue"));
         let found = self.attempts;
         if found > most {
-            return Err(format!(
-                "`attempts`: expected at most {most}, found {found}"
-            ));
+            return Err(misfit("attempts", &format!("at most {most}"), found).message);
         }
         // A task that ran may have twice the longest limit: a timeout doubles it.
         let part = |seconds: u64| match found {

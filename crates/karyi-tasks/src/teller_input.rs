@@ -111,10 +111,11 @@ pub fn begin(state: &StateDirectory, input: &TellerInput) -> Result<(), ToolErro
     };
     let entries: Vec<HistoryEntry> = input.inbox.iter().map(entry).collect();
     let lock = state.lock()?;
-    let begun = BegunSession {
-        items: input.items().map(|(_, id, _)| id.clone()).collect(),
-        place: history::end(state, &lock)?,
-    };
+    let items: BTreeSet<TaskId> = input.items().map(|(_, id, _)| id.clone()).collect();
+    // One that begins again has the place at which it first began.
+    let cut = begun(state)?.filter(|cut| !cut.items.is_disjoint(&items));
+    let place = cut.map_or_else(|| history::end(state, &lock), |cut| Ok(cut.place))?;
+    let begun = BegunSession { items, place };
     state.root.write(FILE, &json(&begun)?)?;
     history::add_once(state, &lock, &entries)
 }

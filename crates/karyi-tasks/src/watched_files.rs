@@ -1,7 +1,7 @@
 //! Files that a condition watches: one path, or a pattern with `*`, `**` and `?`.
 //!
-//! `*` and `?` do not cross a `/`, and a pattern follows no symlink. Paths are relative to the work directory, and a
-//! symlink on the way of one path counts only when it leads to a place in that directory.
+//! `*` and `?` do not cross a `/`, and `**` follows no symlink. Paths are relative to the work directory; a symlink in a
+//! path, or in the part of a pattern before its first sign, counts only when it leads to a place in that directory.
 
 use std::collections::BTreeMap;
 use std::fs::{DirEntry, Metadata};
@@ -105,7 +105,7 @@ pub(crate) fn directory(work: &Path, pattern: &str) -> PathBuf {
     above.map_or_else(|| work.to_owned(), Path::to_owned)
 }
 
-/// Returns the files of a pattern, sorted.
+/// Returns the files and directories of a pattern, sorted.
 fn matching(work: &Path, pattern: &str) -> BTreeMap<PathBuf, Metadata> {
     let (base, pattern) = match pattern.strip_prefix('/') {
         Some(rest) => (Path::new("/"), rest),

@@ -232,6 +232,35 @@ fn half_a_line_of_a_killed_process_is_cut() {
 }
 
 #[test]
+fn a_message_whose_line_was_cut_is_added_again() {
+    let mut home = Home::new();
+    thirty(&mut home);
+    inbox::add(&home.state, "hello", home.now).unwrap();
+    let input = teller_input::waiting(&home.state).unwrap();
+    teller_input::begin(&home.state, &input).unwrap();
+    let path = home.file("history.jsonl");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.truncate(bytes.len() - 5);
+    fs::write(&path, bytes).unwrap();
+    teller_input::begin(&home.state, &input).unwrap();
+    let last = history::recent(&home.state, 2, 0).unwrap();
+    assert_eq!(texts(&last), ["m30", "hello"]);
+}
+
+#[test]
+fn a_session_that_is_cut_twice_keeps_the_place_at_which_it_began() {
+    let mut home = Home::new();
+    thirty(&mut home);
+    inbox::add(&home.state, "hello", home.now).unwrap();
+    let input = teller_input::waiting(&home.state).unwrap();
+    teller_input::begin(&home.state, &input).unwrap();
+    let place = teller_input::cut_session(&home.state).unwrap();
+    history::reply(&home.state, "not shown", home.now).unwrap();
+    teller_input::begin(&home.state, &input).unwrap();
+    assert_eq!(teller_input::cut_session(&home.state).unwrap(), place);
+}
+
+#[test]
 fn a_large_history_goes_on_in_a_new_file() {
     let mut home = Home::new();
     thirty(&mut home);

@@ -104,6 +104,9 @@ fn supervisor() -> Check {
 
 /// Returns why the open question of a supervisor cannot be read. A directory that is not there is not made.
 fn defect_of_question(directory: &Path) -> Option<String> {
+    if !directory.join("pending_question.json").exists() {
+        return None;
+    }
     let state = StateDirectory::open(&directory.canonicalize().ok()?).ok()?;
     question::defect(&state)
 }

@@ -17,10 +17,10 @@ Examples:
 
 Exit status:
   0    --once, and there is nothing left to do
-  1    --once, and the tokens of the day are used up, or the directory cannot be used
+  1    --once, and the tokens of the day are used up; or the directory or standard output cannot be used
   2    wrong usage, or another supervisor has the directory
   4    no model could be used
-  130, 143  stopped by a signal
+  129, 130, 143  stopped by a signal
   255  a bug in karyi";
 
 /// Arguments of `karyi supervise`.

@@ -21,8 +21,8 @@ pub(super) struct NoticeOutput {
     failure: OutputFailure,
 }
 
-/// Reason why the output could not be written.
-pub(super) type OutputFailure = Arc<OnceLock<String>>;
+/// Set when the output could not be written.
+pub(super) type OutputFailure = Arc<OnceLock<()>>;
 
 impl NoticeOutput {
     pub(super) fn new(is_json: bool, stop: Cancel) -> Self {
@@ -34,7 +34,7 @@ impl NoticeOutput {
         }
     }
 
-    /// Returns what will hold the reason if the output cannot be written.
+    /// Returns the mark that is set if the output cannot be written.
     pub(super) fn failure(&self) -> OutputFailure {
         Arc::clone(&self.failure)
     }
@@ -59,9 +59,12 @@ impl NoticeOutput {
         };
         let mut out = io::stdout().lock();
         let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
-        if let Err(error) = &written {
-            let _ = self.failure.set(error.to_string());
+        if written.is_err() {
+            let _ = self.failure.set(());
             self.stop.cancel();
+            if notice.audience == Audience::Operator {
+                say(&safe_line(&notice.text));
+            }
         }
         written
     }

@@ -94,7 +94,7 @@ pub(super) struct OpenModels {
 struct Role {
     model: Arc<dyn Model>,
     registry: Arc<Registry<Call>>,
-    /// What the model is shown of it: arguments of other roles are left out.
+    /// Registry as the model sees it: without arguments that only another role may give.
     shown: Arc<Registry<Call>>,
     /// System text: the role, then its tools.
     system: String,
