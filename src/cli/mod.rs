@@ -312,7 +312,7 @@ fn fail_as_given(error: &ToolError) -> ExitCode {
         true => fail_with(
             &error
                 .clone()
-                .with_hint("the same command with --help tells what it takes"),
+                .with_hint("run the command with --help to see its arguments"),
         ),
         false => fail_with(error),
     };

@@ -159,7 +159,7 @@ pub(super) fn mismatch(kind: Kind, item: &Item) -> Result<(), Mismatch> {
     };
     let real = |least: f64, most: f64| match number(item) {
         Some(number) if (least..=most).contains(&number) => Ok(()),
-        Some(number) => other(&shown_number(number)),
+        Some(number) => other(format!("{number:?}").trim_end_matches(".0")),
         None => wrong(),
     };
     let list = |check: &dyn Fn(&str) -> Result<(), Mismatch>| match item.as_array() {
@@ -208,15 +208,6 @@ pub(super) fn mismatch(kind: Kind, item: &Item) -> Result<(), Mismatch> {
         }),
         Kind::Fields if item.is_table_like() => Ok(()),
         Kind::Fields => wrong(),
-    }
-}
-
-/// Returns a number without long rows of zeros.
-fn shown_number(number: f64) -> String {
-    let size = number.abs();
-    match number == 0.0 || (1e-6..1e16).contains(&size) {
-        true => number.to_string(),
-        false => format!("{number:e}"),
     }
 }
 

@@ -404,7 +404,7 @@ pub(super) const KEYS: &[Key] = &[
         "supervise.worker",
         Kind::Word(worker_powers),
         "",
-        "Calls of Workers that run; without it no supervisor starts",
+        "Calls of Workers that run; needed without `--worker`",
     ),
     setting(
         "supervise.work_dir",
@@ -422,7 +422,7 @@ pub(super) const KEYS: &[Key] = &[
         "supervise.max_tokens_per_day",
         Kind::Within(1, 1_000_000_000_000),
         "2000000",
-        "Tokens of a day (UTC)",
+        "Most tokens per day (UTC)",
     ),
     setting(
         "supervise.teller_model",
@@ -494,7 +494,7 @@ pub(super) const KEYS: &[Key] = &[
         "supervise.model_pause",
         SECONDS,
         "5",
-        "First pause of the Teller whose model failed; it doubles",
+        "First pause after the Teller's model failed; it doubles",
     ),
     setting(
         "supervise.question_pause",
@@ -512,7 +512,7 @@ pub(super) const KEYS: &[Key] = &[
         "supervise.tick",
         SECONDS,
         "1",
-        "Time between two looks when nothing changes",
+        "Longest time between two looks at the state",
     ),
 ];
 

@@ -67,9 +67,7 @@ pub(in crate::cli) fn chosen_model(
     settings: &Settings,
     flag: Option<&str>,
 ) -> anyhow::Result<ChosenModel> {
-    chosen(settings, flag, &|name| {
-        std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
-    })
+    chosen(settings, flag, &of_environment)
 }
 
 /// Chooses the model that a setting other than `model` names.
@@ -81,9 +79,12 @@ pub(in crate::cli) fn model_of_setting(
     setting: &[&str],
     name: &str,
 ) -> anyhow::Result<ChosenModel> {
-    named(settings, Some((name, settings.place(setting))), &|name| {
-        std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
-    })
+    let given = (name, settings.place(setting));
+    named(settings, Some(given), &of_environment)
+}
+
+fn of_environment(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
 fn chosen(

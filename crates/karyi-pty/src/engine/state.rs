@@ -1,8 +1,8 @@
 //! State of a session: the job in the foreground, the call that waits for it, earlier jobs.
 //!
-//! Callers and the session's thread share it, and write to the shell under its lock: callers the lines of a command and
-//! keys, which saves time (`docs/decisions/0013-who-writes-to-the-shell.md`); the session's thread all that follows. It
-//! alone reads the terminal and ends calls.
+//! Callers and the session's thread share it. Callers write the lines of a command, keys and the size to the shell
+//! themselves, which saves time; the session's thread writes all else, reads the terminal and ends calls. Who holds the
+//! lock for that: `docs/decisions/0013-who-writes-to-the-shell.md`.
 
 use std::collections::VecDeque;
 use std::io;
