@@ -58,10 +58,11 @@ def allows(machine, text):
 
 
 def llguidance(request, kind):
-    new = matcher(request["grammar"], kind)
+    # A copy takes a hundredth of the time.
+    first = matcher(request["grammar"], kind)()
 
     def accepts(text):
-        machine = new()
+        machine = first.deep_copy()
         return allows(machine, text) and machine.consume_tokens(list(text.encode())) and machine.is_accepting()
 
     return [accepts(text) for text in request["texts"]]

@@ -134,6 +134,7 @@ impl Karyi {
             .env("SHELL", "/bin/bash")
             .env("LANG", "C.UTF-8")
             .env("TERM", "xterm-256color")
+            .env("KARYI_TEST_PASSPHRASE_WORK", "1")
             .envs(self.env.iter().map(|(key, value)| (key, value)));
         if let Some(uid) = self.uid {
             use std::os::unix::process::CommandExt;

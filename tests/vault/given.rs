@@ -173,6 +173,21 @@ fn a_passphrase_opens_the_file() {
     assert!(listed.stdout.contains("TOKEN"), "{}", listed.stdout);
 }
 
+/// A second of work on each guess is what protects a short passphrase; the other tests set the variable.
+#[test]
+fn a_passphrase_takes_a_second_of_work() {
+    let home = Home::new().env("KARYI_TEST_PASSPHRASE_WORK", "");
+    home.import_locked("TOKEN", VALUE, "pass phrase");
+    let file = fs::read(home.path().join("karyi/data/vault.age")).unwrap();
+    let header = String::from_utf8_lossy(&file[..100]).into_owned();
+    let recipient = header.lines().nth(1).unwrap();
+    let words: Vec<&str> = recipient.split(' ').collect();
+    let [arrow, kind, _salt, work] = words[..] else {
+        panic!("{recipient}");
+    };
+    assert_eq!([arrow, kind, work], ["->", "scrypt", "18"]);
+}
+
 /// Every way values come in has the same least length, and names the variable and nothing else.
 #[test]
 fn values_too_short_to_be_masked_are_refused_at_every_door() {

@@ -1,22 +1,14 @@
 //! A user's home with a vault in it, and the program run there.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
 
 use age::secrecy::ExposeSecret;
-use karyi::secret::SecretValue;
-use karyi::vault::store::age::{AgeKey, AgeStore};
-use karyi::vault::store::{Key, Store};
 
 use crate::harness::{program, wait};
-
-/// Files and directories, which have no content, by their paths, with their modes.
-type Files = BTreeMap<PathBuf, (u32, Option<Vec<u8>>)>;
 
 /// A home of its own; everything the program keeps goes below it.
 pub struct Home {
@@ -65,28 +57,14 @@ impl Home {
         self.path().join("work")
     }
 
-    /// A home with a secret, `TOKEN`, behind the passphrase `pass-1`, which is checked quickly.
+    /// A home with a secret, `TOKEN`, behind the passphrase `pass-1`.
     pub fn locked(value: &str) -> Self {
-        static MADE: Mutex<BTreeMap<String, Files>> = Mutex::new(BTreeMap::new());
-        let mut made = MADE.lock().unwrap();
-        let files = made.entry(value.to_owned()).or_insert_with(|| {
-            let home = Self::new();
-            home.import_locked("TOKEN", value, "pass-1");
-            home.files_of_karyi()
-        });
         let home = Self::new();
-        for (path, (mode, content)) in files {
-            let path = home.path().join(path);
-            match content {
-                Some(content) => fs::write(&path, content).unwrap(),
-                None => fs::create_dir(&path).unwrap(),
-            }
-            fs::set_permissions(&path, fs::Permissions::from_mode(*mode)).unwrap();
-        }
+        home.import_locked("TOKEN", value, "pass-1");
         home
     }
 
-    /// Imports a value into the file behind a passphrase, which is checked quickly from then on.
+    /// Imports a value into the file behind a passphrase.
     pub fn import_locked(&self, name: &str, value: &str, passphrase: &str) {
         let file = self.path().join("p.env");
         fs::write(&file, format!("{name}={value}\n")).unwrap();
@@ -96,37 +74,6 @@ impl Home {
             .exit(0)
             .hides(value);
         fs::remove_file(file).unwrap();
-        self.lighten(passphrase);
-    }
-
-    /// Writes the file behind a passphrase again with little work: any file says how much it takes, and the
-    /// program obeys.
-    fn lighten(&self, passphrase: &str) {
-        let key = SecretValue::new(passphrase.to_owned());
-        let light = move |_| Ok(AgeKey::with_work(&key, 1));
-        let path = self.path().join("karyi/data/vault.age");
-        let store = AgeStore::new(path, Arc::new(light));
-        let name = store.list().unwrap().remove(0);
-        let value = store.get(&Key::of(&name)).unwrap().unwrap();
-        store.set(&Key::of(&name), &value).unwrap();
-    }
-
-    /// Returns everything that the program keeps.
-    fn files_of_karyi(&self) -> Files {
-        let (mut files, mut left) = (Files::new(), vec![PathBuf::from("karyi")]);
-        while let Some(name) = left.pop() {
-            let path = self.path().join(&name);
-            let meta = fs::symlink_metadata(&path).unwrap();
-            let content = if meta.is_dir() {
-                let inside = fs::read_dir(&path).unwrap().flatten();
-                left.extend(inside.map(|entry| name.join(entry.file_name())));
-                None
-            } else {
-                Some(fs::read(&path).unwrap())
-            };
-            files.insert(name, (meta.permissions().mode(), content));
-        }
-        files
     }
 
     /// An identity file that opens the encrypted file.
@@ -151,6 +98,7 @@ impl Home {
             .env("KARYI_HOME", self.path().join("karyi"))
             .env("SHELL", "/bin/bash")
             .env("LANG", "C.UTF-8")
+            .env("KARYI_TEST_PASSPHRASE_WORK", "1")
             .envs(self.env.iter().map(|(key, value)| (key, value)));
         command
     }

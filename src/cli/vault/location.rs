@@ -247,13 +247,13 @@ impl VaultLocation {
             let given = descriptor.map(passphrase).transpose()?;
             match (&identity, given) {
                 (Some(path), given) => AgeKey::identity(path, given.as_ref()),
-                (None, Some(given)) => Ok(AgeKey::passphrase(&given)),
+                (None, Some(given)) => Ok(passphrase_key(&given)),
                 (None, None) if asked == KeyRequest::New || age::is_for_identity(&file) => {
                     Err(no_identity(&file))
                 }
                 (None, None) => {
                     let typed = ask_passphrase(asker.as_ref(), asked)?;
-                    Ok(AgeKey::passphrase(&typed).typed())
+                    Ok(passphrase_key(&typed).typed())
                 }
             }
         })
@@ -282,6 +282,18 @@ impl VaultLocation {
         all.filter_map(|path| mode_for(&path, ACCESSIBLE).map(|mode| (path, mode)))
             .collect()
     }
+}
+
+/// Returns the key of a passphrase. A debug build takes the work factor of the variable `KARYI_TEST_PASSPHRASE_WORK`,
+/// so that tests need not spend seconds on each file.
+fn passphrase_key(passphrase: &SecretValue) -> AgeKey {
+    if cfg!(debug_assertions)
+        && let Some(work) = std::env::var_os("KARYI_TEST_PASSPHRASE_WORK")
+        && let Some(work) = work.to_str().and_then(|text| text.parse().ok())
+    {
+        return AgeKey::with_work(passphrase, work);
+    }
+    AgeKey::passphrase(passphrase)
 }
 
 fn ask_passphrase(asker: Option<&Asker>, asked: KeyRequest) -> Result<SecretValue, ToolError> {
