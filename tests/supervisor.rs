@@ -411,7 +411,8 @@ fn a_question_that_has_expired_is_shown_with_what_its_answer_will_be() {
         question::ask(&state, id, request, asked).unwrap();
         let default_line = default.map_or(String::new(), |text| format!("  Default: {text}\n"));
         let expected = format!(
-            "there are no tasks\nquestion q1, expired at 2026-01-31T10:01:00Z:\n  Where to?\n{default_line}{last}\n"
+            "there are no tasks\nquestion q1, expired at 2026-01-31T10:01:00Z:\n  Where to?\n{default_line}{last}\n\
+             no supervisor runs: `karyi supervise` starts one\n"
         );
         home.command(&["tasks"]).exit(0).stdout_text(&expected);
         let listed = home.command(&["tasks", "--json"]).exit(0).json();
@@ -432,7 +433,9 @@ fn a_question_that_cannot_be_read_is_one_line() {
     let moved = "karyi: moved pending_question.json to corrupt: expected a record of this version: missing field \
                  `questionId` at line 1 column 2\n";
     let listed = home.command(&["tasks"]).exit(0).stderr(moved);
-    listed.stdout_text("there are no tasks\n1 message waits for the Teller\n");
+    let expected = "there are no tasks\n1 message waits for the Teller\n\
+                    no supervisor runs: `karyi supervise` starts one\n";
+    listed.stdout_text(expected);
     home.command(&["tasks"]).exit(0).stderr("");
     fs::write(home.path("pending_question.json"), "{}").unwrap();
     let told = home.command(&["answer", "x"]).exit(1).stderr_text();

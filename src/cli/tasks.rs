@@ -18,6 +18,7 @@ use karyi_core::limits;
 use karyi_tasks::BrokenFile;
 use karyi_tasks::cancellation::{CancelReason, cancel, dependents};
 use karyi_tasks::inbox;
+use karyi_tasks::instance_lock::InstanceLock;
 use karyi_tasks::lifecycle::stop;
 use karyi_tasks::listing::{ListOptions, TaskSummary, find, list};
 use karyi_tasks::question::{self, PendingQuestion};
@@ -125,6 +126,7 @@ fn list_all(state: &StateDirectory, aging: Aging, is_json: bool) -> Result<TaskR
     let tasks = list(state, options, now)?;
     let failure = task_log::model_failure(state)?;
     let messages = inbox::count(state)?;
+    let is_supervised = InstanceLock::is_taken(state)?;
     if is_json {
         let question = open.as_ref().map(|open| {
             let mut fields = question_fields(open);
@@ -133,6 +135,7 @@ fn list_all(state: &StateDirectory, aging: Aging, is_json: bool) -> Result<TaskR
         });
         let whole = json!({
             "tasks": tasks, "messages": messages, "question": question, "model_failure": failure,
+            "supervisor_running": is_supervised,
         });
         return Ok((
             safe_json(&whole.to_string()).into_owned(),
@@ -152,6 +155,9 @@ fn list_all(state: &StateDirectory, aging: Aging, is_json: bool) -> Result<TaskR
         lines.push(format!("the model failed: {}", safe_line(&failure)));
     }
     lines.extend(open.iter().flat_map(|open| question_lines(open, now)));
+    if !is_supervised && lines.len() > usize::from(tasks.is_empty()) {
+        lines.push("no supervisor runs: `karyi supervise` starts one".to_owned());
+    }
     Ok((lines.join("\n"), ExitCode::SUCCESS))
 }
 

@@ -12,6 +12,7 @@ use crate::cli::vault::{self, GivenArgs, VaultFlags};
 use crate::cli::{fail_as_given, print};
 use crate::render::paint::{safe_json, safe_line};
 use karyi_core::error::{ErrorCode, ToolError};
+use karyi_tasks::instance_lock::InstanceLock;
 use karyi_tasks::state_directory::StateDirectory;
 use karyi_tasks::task_id::TaskId;
 use karyi_tasks::{inbox, question};
@@ -49,11 +50,15 @@ pub(super) struct AnswerArgs {
 pub(super) fn tell(args: &TellArgs) -> ExitCode {
     let told = args.state_dir.path().and_then(|path| {
         let state = StateDirectory::open(&path)?;
-        inbox::add(&state, &masked(&args.text)?, Timestamp::now())
+        let id = inbox::add(&state, &masked(&args.text)?, Timestamp::now())?;
+        Ok((id, InstanceLock::is_taken(&state)?))
     });
-    finish(told, |id| match args.json {
-        true => json!({"id": id}).to_string(),
-        false => format!("message {id} waits for the Teller"),
+    finish(told, |(id, is_supervised)| {
+        match (args.json, is_supervised) {
+            (true, _) => json!({"id": id}).to_string(),
+            (false, true) => format!("message {id} waits for the Teller"),
+            (false, false) => format!("message {id} waits for the next `karyi supervise`"),
+        }
     })
 }
 

@@ -65,12 +65,26 @@ fn a_second_supervisor_names_the_first_one_and_changes_nothing() {
     assert_eq!(output.status.code(), Some(2), "{error}");
     let expected = format!("a supervisor works here, process {}", first.id());
     assert!(error.contains(&expected), "{error}");
+    // Others say whether somebody works here.
+    let state = home.path("");
+    let tell = ["tell", "hello", "--state-dir", state.to_str().unwrap()];
+    let tasks = ["tasks", "--json", "--state-dir", state.to_str().unwrap()];
+    let is_running = || Karyi::with_args(&tasks).run().exit(0).json()["supervisor_running"].clone();
+    let told = Karyi::with_args(&tell).run().exit(0).stdout();
+    assert!(told.ends_with(" waits for the Teller\n"), "{told}");
+    assert_eq!(is_running(), true);
     kill(
         Pid::from_raw(first.id().try_into().unwrap()),
         Signal::SIGTERM,
     )
     .unwrap();
     assert_eq!(wait(first).status.code(), Some(143));
+    let told = Karyi::with_args(&tell).run().exit(0).stdout();
+    assert!(
+        told.ends_with(" waits for the next `karyi supervise`\n"),
+        "{told}"
+    );
+    assert_eq!(is_running(), false);
 }
 
 #[test]

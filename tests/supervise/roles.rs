@@ -357,7 +357,10 @@ fn the_nightly_job_of_the_examples_prints_what_the_teller_says() {
     assert_eq!((output.status.code(), &*error), (Some(0), ""));
     let mut lines = told.lines();
     assert!(
-        lines.next().unwrap().ends_with("waits for the Teller"),
+        lines
+            .next()
+            .unwrap()
+            .ends_with("waits for the next `karyi supervise`"),
         "{told}"
     );
     assert_eq!(lines.next(), Some("I hand it over."));

@@ -45,7 +45,7 @@ fn commands_that_read_create_nothing() {
     let listed = Karyi::with_args(&words).run().exit(0).stdout();
     assert_eq!(
         listed,
-        "there are no tasks\n1 message waits for the Teller\n"
+        "there are no tasks\n1 message waits for the Teller\nno supervisor runs: `karyi supervise` starts one\n"
     );
 }
 

@@ -23,7 +23,12 @@ impl InstanceLock {
     /// `supervisor_running` naming the process that has it, or the system fails.
     pub fn take(state: &StateDirectory) -> Result<Self, ToolError> {
         let mut file = state.root.open_or_create(FILE)?;
-        match file.try_lock() {
+        let mut locked = file.try_lock();
+        // Whoever only looks lets go at once.
+        while matches!(locked, Err(TryLockError::WouldBlock)) && !is_locked_by_a_supervisor(&file) {
+            locked = file.try_lock();
+        }
+        match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut pid = String::new();
@@ -42,9 +47,29 @@ impl InstanceLock {
         Ok(Self { file })
     }
 
+    /// Returns true when a supervisor works in the directory.
+    ///
+    /// # Errors
+    /// The system fails.
+    pub fn is_taken(state: &StateDirectory) -> Result<bool, ToolError> {
+        let file = state.root.open_existing(FILE)?;
+        Ok(file.is_some_and(|(file, _)| is_locked_by_a_supervisor(&file)))
+    }
+
     /// Tells whether its file is still in its place: without it another supervisor may begin.
     #[must_use]
     pub fn is_there(&self, state: &StateDirectory) -> bool {
         state.root.leads_to(FILE, &self.file)
     }
+}
+
+/// Returns true when another file description has the lock alone; a shared lock is one of a look like this.
+fn is_locked_by_a_supervisor(file: &File) -> bool {
+    let looked = file.try_lock_shared();
+    let is_locked = matches!(looked, Err(TryLockError::WouldBlock));
+    if !is_locked {
+        // It also ends with the file.
+        let _ = file.unlock();
+    }
+    is_locked
 }

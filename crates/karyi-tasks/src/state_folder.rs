@@ -306,7 +306,7 @@ impl StateFolder {
     }
 
     /// Opens a file as [`Self::open_file`], with its length; `None` when there is none.
-    fn open_existing(&self, name: &str) -> Result<Option<(File, u64)>, ToolError> {
+    pub(crate) fn open_existing(&self, name: &str) -> Result<Option<(File, u64)>, ToolError> {
         match self.open_file(name) {
             Ok((file, stat)) => Ok(Some((file, FileTime::of(&stat).size))),
             Err(ReadFailure::Missing) => Ok(None),

@@ -1,6 +1,7 @@
 //! Questions, history, memory, the inbox and the log.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use karyi_core::error::ErrorCode;
 use karyi_tasks::event::{AnswerSource, EventContent};
@@ -116,6 +117,29 @@ fn a_question_ends_also_while_nobody_runs() {
         assert_eq!(settle(&home.state, &lock, home.now).unwrap().answer, None);
         assert_eq!(answers(&home), [expected]);
     }
+}
+
+#[test]
+fn who_looks_whether_a_supervisor_works_keeps_none_from_starting() {
+    let home = Home::new();
+    assert!(!InstanceLock::is_taken(&home.state).unwrap());
+    assert!(!home.file("supervisor.lock").exists());
+    let lock = InstanceLock::take(&home.state).unwrap();
+    assert!(InstanceLock::is_taken(&home.state).unwrap());
+    drop(lock);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    InstanceLock::is_taken(&home.state).unwrap();
+                }
+            });
+        }
+        let failure = (0..1000).find_map(|_| InstanceLock::take(&home.state).err());
+        is_over.store(true, Ordering::Relaxed);
+        assert!(failure.is_none(), "{failure:?}");
+    });
 }
 
 #[test]
