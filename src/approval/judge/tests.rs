@@ -662,7 +662,7 @@ fn files_are_judged_by_their_place() {
 }
 
 fn call(name: &str, arguments: serde_json::Value) -> Call {
-    let registry = crate::tools::registry();
+    let registry = crate::tools::for_scripts();
     (registry.get(name).unwrap().from_json)(arguments).unwrap()
 }
 
@@ -706,6 +706,22 @@ fn calls_of_other_tools_are_judged_by_their_effect() {
         "command",
         serde_json::json!({ "text": "echo x > a", "cwd": "/tmp" }),
     );
+    let reply = call("reply", serde_json::json!({ "text": "done" }));
+    let history = call("get_recent_history", serde_json::json!({ "count": 3 }));
+    check(
+        Mode::Ask,
+        &reply,
+        false,
+        "done: what it changes is not known",
+    );
+    check(
+        Mode::ReadOnly,
+        &reply,
+        false,
+        "denied by the mode read-only",
+    );
+    check(Mode::Full, &reply, false, "runs");
+    check(Mode::ReadOnly, &history, false, "runs");
     check(Mode::Ask, &edit, false, "a: it writes a file");
     check(Mode::Edits, &edit, false, "runs");
     let why = "it writes a file outside of the project";
