@@ -674,6 +674,7 @@ pub(super) fn dotted(path: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::config::Settings;
     use crate::tool::context::ShownTexts;
     use karyi_core::limits;
 
@@ -751,5 +752,29 @@ mod tests {
         let limits = KEYS.iter().filter(|key| matches!(key.kind, Kind::Count));
         let found = limits.map(|key| (key.pattern, key.usual.parse().unwrap()));
         assert_eq!(found.collect::<Vec<(&str, usize)>>(), expected);
+    }
+
+    #[test]
+    fn a_file_with_the_usual_numbers_sets_what_holds_without_it() {
+        let of_program = |key: &&Key| {
+            let is_number = key.usual.parse::<f64>().is_ok();
+            is_number
+                && ["tools.", "supervise."]
+                    .iter()
+                    .any(|table| key.pattern.starts_with(table))
+        };
+        let lines: Vec<String> = KEYS
+            .iter()
+            .filter(of_program)
+            .map(|key| format!("{} = {}\n", key.pattern, key.usual))
+            .collect();
+        assert_eq!(lines.len(), 21);
+        let usual = Settings::parse("f".into(), &lines.concat()).unwrap();
+        let none = Settings::default();
+        assert_eq!(usual.supervisor(), none.supervisor());
+        assert_eq!(
+            format!("{:?}", usual.tools()),
+            format!("{:?}", none.tools())
+        );
     }
 }
