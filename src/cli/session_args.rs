@@ -82,7 +82,7 @@ pub(super) struct SessionArgs {
     /// Set an environment variable in the session
     #[arg(long, value_name = "K=V", value_parser = assignment)]
     pub(super) env: Vec<(OsString, OsString)>,
-    /// Seconds a command may run before its result is final [default: 120; no limit on a terminal]
+    /// Seconds a command may run before its result is final [default: 120; no limit for `run` on a terminal]
     #[arg(long, value_name = "SECONDS")]
     pub(super) timeout: Option<Seconds>,
     /// Edits whose result shows a diff [default: full for text, else changed]

@@ -121,7 +121,6 @@ fn bash_passes_the_same() {
     run(check_shell("/bin/bash"));
 }
 
-/// ksh and mksh give a stopped command the exit status 0.
 #[test]
 fn what_a_trap_prints_at_the_end_is_output_in_every_shell() {
     let shells = ["bash", "zsh", "dash", "ksh", "mksh", "busybox"];
@@ -137,6 +136,7 @@ fn what_a_trap_prints_at_the_end_is_output_in_every_shell() {
     }
 }
 
+/// ksh and mksh give a stopped command the exit status 0.
 #[test]
 fn a_stopped_command_is_told_in_every_shell() {
     run(async {

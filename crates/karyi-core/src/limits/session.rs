@@ -152,8 +152,8 @@ pub const MAX_SIGNALLING_SCANS: usize = 8;
 pub const CLAIM_TIMEOUT: Duration = Duration::from_millis(200);
 /// Longest time before orphaned ended processes are reaped while commands run: each occupies a process id.
 pub const REAP_EVERY: Duration = Duration::from_millis(500);
-/// Time a command runs before it becomes a job where nobody watches and nothing says otherwise: most builds and tests
-/// end sooner, and a model that waits for a server learns of it. At `/mcp` of a server a call has the time that the
+/// Time a command runs before it becomes a job in conversations, for MCP clients, and where nobody watches: most builds
+/// and tests end sooner, and a model that waits for a server learns of it. At `/mcp` of a server a call has the time that the
 /// server gives it.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 /// The same when the next call types into the command, which waits for it in vain until then.

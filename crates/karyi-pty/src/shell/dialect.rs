@@ -44,7 +44,8 @@ impl SessionPaths {
     }
 }
 
-/// Lines of shell code with the name under which a snapshot lists what they print.
+/// Lines of shell code with the name under which a snapshot lists what they print: `environment`, `functions`, `options`
+/// or `aliases`. The header of `description.rs` explains the sign that may stand before the name.
 pub(crate) type SnapshotSections = &'static [(&'static str, &'static str)];
 
 /// The language and the habits of one shell.

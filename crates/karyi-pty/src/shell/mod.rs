@@ -1,6 +1,7 @@
 //! The shells a session can run, and the lines it sends to them.
 //!
-//! A new shell is one file with an `impl` of [`Dialect`], and one entry in [`DIALECTS`].
+//! A new shell is one file with an `impl` of [`Dialect`], one entry in [`DIALECTS`], and its name in
+//! `SUPPORTED` of [`choice`]; CONTRIBUTING.md names what follows.
 
 pub(crate) mod bash;
 pub(crate) mod choice;

@@ -73,7 +73,8 @@ impl ContentWords {
 
     /// Inserts the words into the index, in the place of those of a row that another program removed.
     pub(super) fn add(&self, connection: &Connection, row: i64) -> Result<(), StoreError> {
-        let sql = "INSERT OR REPLACE INTO contents_words (rowid, title, tags, body) VALUES (?, ?, ?, ?)";
+        let sql =
+            "INSERT OR REPLACE INTO contents_words (rowid, title, tags, body) VALUES (?, ?, ?, ?)";
         let texts = (row, &self.title, &self.about, &self.body);
         connection.prepare_cached(sql)?.execute(texts)?;
         Ok(())
