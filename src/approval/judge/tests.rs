@@ -667,6 +667,33 @@ fn call(name: &str, arguments: serde_json::Value) -> Call {
 }
 
 #[test]
+fn a_change_outside_that_names_no_file_is_asked_about() {
+    let reply = call("reply", serde_json::json!({ "text": "done" }));
+    let history = call("get_recent_history", serde_json::json!({ "count": 3 }));
+    for (mode, call, expected) in [
+        (Mode::Ask, &reply, "done: what it changes is not known"),
+        (Mode::ReadOnly, &reply, "denied by the mode read-only"),
+        (Mode::Full, &reply, "runs"),
+        (Mode::ReadOnly, &history, "runs"),
+    ] {
+        let place = Place {
+            cwd: "/project".into(),
+            project: "/project".into(),
+            is_bash: false,
+            home: None,
+            real: Path::to_owned,
+        };
+        let rules = Rules::default();
+        let judge = Judge {
+            mode,
+            rules: &rules,
+            place: &place,
+        };
+        assert_eq!(shown(judge.call(call, false)), expected, "{mode:?}");
+    }
+}
+
+#[test]
 fn calls_of_other_tools_are_judged_by_their_effect() {
     let place = Place {
         cwd: "/project/src".into(),
@@ -706,22 +733,6 @@ fn calls_of_other_tools_are_judged_by_their_effect() {
         "command",
         serde_json::json!({ "text": "echo x > a", "cwd": "/tmp" }),
     );
-    let reply = call("reply", serde_json::json!({ "text": "done" }));
-    let history = call("get_recent_history", serde_json::json!({ "count": 3 }));
-    check(
-        Mode::Ask,
-        &reply,
-        false,
-        "done: what it changes is not known",
-    );
-    check(
-        Mode::ReadOnly,
-        &reply,
-        false,
-        "denied by the mode read-only",
-    );
-    check(Mode::Full, &reply, false, "runs");
-    check(Mode::ReadOnly, &history, false, "runs");
     check(Mode::Ask, &edit, false, "a: it writes a file");
     check(Mode::Edits, &edit, false, "runs");
     let why = "it writes a file outside of the project";
