@@ -34,6 +34,12 @@ impl AgeKey {
         Self
     }
 
+    /// Accepts a passphrase.
+    #[must_use]
+    pub fn with_work(_: &SecretValue, _: u8) -> Self {
+        Self
+    }
+
     /// Refuses an identity file.
     ///
     /// # Errors
