@@ -234,7 +234,7 @@ fn a_job_is_ended_by_the_first_signal_it_obeys() {
         ("trap '' INT; read x", "KILL"),
         ("while :; do :; done", "INT"),
     ];
-    // Each ending waits out its signals, so two are side by side; a killed shell has a second to be gone.
+    // Each ending waits out its signals, so two are side by side.
     std::thread::scope(|scope| {
         for some in scripts.chunks(6) {
             scope.spawn(move || {

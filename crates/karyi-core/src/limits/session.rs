@@ -181,6 +181,8 @@ pub const MAX_REPEATED_LINES: u32 = 2;
 pub const LINES_FOR_HOOKS: usize = 11;
 /// Pause between the signals INT, TERM and KILL when a job is ended.
 pub const JOB_LADDER_STEP: Duration = Duration::from_secs(1);
+/// Time for a killed job to disappear: it is longer on a busy machine. A job of another user stays.
+pub const JOB_KILL_TIMEOUT: Duration = Duration::from_secs(4);
 /// Time the shell itself must be in the foreground before it is killed as its own job: between two programs of a
 /// script it is so only briefly.
 pub const SHELL_GRACE: Duration = Duration::from_millis(300);

@@ -6,7 +6,7 @@
 //! each is killed.
 
 use std::collections::HashSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
@@ -113,7 +113,7 @@ impl Session {
         let start = Instant::now();
         let mut step = SignalStep::new(signal);
         let mut pause = limits::WAIT_SCAN_MIN;
-        while start.elapsed() < limits::JOB_LADDER_STEP {
+        while start.elapsed() < step_time(signal) {
             if self.job() != Some(job) {
                 return true;
             }
@@ -143,12 +143,20 @@ impl Background {
             if fresh == 0 && self.status() == BackgroundStatus::Ended {
                 return true;
             }
-            if start.elapsed() >= limits::JOB_LADDER_STEP {
+            if start.elapsed() >= step_time(signal) {
                 return false;
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(limits::WAIT_SCAN_MAX);
         }
+    }
+}
+
+/// Returns how long a signal may take to end a job. Nothing follows KILL.
+fn step_time(signal: Signal) -> Duration {
+    match signal {
+        Signal::SIGKILL => limits::JOB_KILL_TIMEOUT,
+        _ => limits::JOB_LADDER_STEP,
     }
 }
 
