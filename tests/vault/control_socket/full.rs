@@ -1,7 +1,9 @@
 //! Who listens and hears nobody holds up nothing that is started beside it.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 
 use nix::sys::socket::{Backlog, listen};
 
@@ -10,8 +12,9 @@ use crate::vault::home::Home;
 
 /// A socket whose program takes no call, and whose queue is full: who connects and is ready to wait, waits for ever.
 struct Full {
-    _listener: UnixListener,
-    _waiting: UnixStream,
+    path: PathBuf,
+    listener: UnixListener,
+    waiting: UnixStream,
 }
 
 impl Full {
@@ -25,9 +28,18 @@ impl Full {
         let listener = UnixListener::bind(&path).unwrap();
         listen(&listener, Backlog::new(0).unwrap()).unwrap();
         Self {
-            _listener: listener,
-            _waiting: UnixStream::connect(&path).unwrap(),
+            waiting: UnixStream::connect(&path).unwrap(),
+            listener,
+            path,
         }
+    }
+
+    /// Ends it, and leaves the socket where it is. A program that another test starts has the listener, too, for a moment:
+    /// connecting waits until that is over.
+    fn close(self) {
+        drop((self.listener, self.waiting));
+        let refused = UnixStream::connect(self.path).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     }
 }
 
@@ -55,7 +67,7 @@ fn a_value_is_given_to_who_hears() {
     let home = Home::new();
     let full = Full::new(&home);
     home.give("TOKEN", VALUE, &[]).exit(2).error("no_session");
-    drop(full);
+    full.close();
     // It takes away what is left of that.
     let mut run = WaitingRun::start(&home);
     let _full = Full::new(&home);
