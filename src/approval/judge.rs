@@ -101,13 +101,9 @@ impl Judge<'_> {
                 self.verdict(vec![self.request(what, args.page.as_ref())], Vec::new())
             }
             (_, Effect::Alone) => Verdict::Allow(Vec::new()),
-            (
-                _,
-                Effect::Outside {
-                    is_write: true,
-                    files,
-                },
-            ) if !files.iter().any(|path| path.is_write) => {
+            (_, effect @ Effect::Outside { is_write: true, .. })
+                if !effect.files().iter().any(|path| path.is_write) =>
+            {
                 let doubt = self.doubt(&call.title(), "what it changes is not known");
                 self.verdict(vec![doubt], Vec::new())
             }

@@ -155,7 +155,8 @@ fn list_all(state: &StateDirectory, aging: Aging, is_json: bool) -> Result<TaskR
         lines.push(format!("the model failed: {}", safe_line(&failure)));
     }
     lines.extend(open.iter().flat_map(|open| question_lines(open, now)));
-    if !is_supervised && lines.len() > usize::from(tasks.is_empty()) {
+    let has_work = !tasks.is_empty() || messages > 0 || open.is_some();
+    if has_work && !is_supervised {
         lines.push("no supervisor runs: `karyi supervise` starts one".to_owned());
     }
     Ok((lines.join("\n"), ExitCode::SUCCESS))

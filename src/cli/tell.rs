@@ -50,8 +50,10 @@ pub(super) struct AnswerArgs {
 pub(super) fn tell(args: &TellArgs) -> ExitCode {
     let told = args.state_dir.path().and_then(|path| {
         let state = StateDirectory::open(&path)?;
+        // Asked first: an error after the message is there would have it told twice.
+        let is_supervised = InstanceLock::is_taken(&state)?;
         let id = inbox::add(&state, &masked(&args.text)?, Timestamp::now())?;
-        Ok((id, InstanceLock::is_taken(&state)?))
+        Ok((id, is_supervised))
     });
     finish(told, |(id, is_supervised)| {
         match (args.json, is_supervised) {

@@ -58,7 +58,7 @@ def allows(machine, text):
 
 
 def llguidance(request, kind):
-    # A copy takes a hundredth of the time.
+    # A new matcher would read the grammar again for each text.
     first = matcher(request["grammar"], kind)()
 
     def accepts(text):

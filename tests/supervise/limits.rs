@@ -65,7 +65,7 @@ fn a_second_supervisor_names_the_first_one_and_changes_nothing() {
     assert_eq!(output.status.code(), Some(2), "{error}");
     let expected = format!("a supervisor works here, process {}", first.id());
     assert!(error.contains(&expected), "{error}");
-    // Others say whether somebody works here.
+    // `tell` and `tasks` say whether a supervisor runs.
     let state = home.path("");
     let tell = ["tell", "hello", "--state-dir", state.to_str().unwrap()];
     let tasks = ["tasks", "--json", "--state-dir", state.to_str().unwrap()];

@@ -25,7 +25,7 @@ impl InstanceLock {
         let mut file = state.root.open_or_create(FILE)?;
         let mut locked = file.try_lock();
         // Whoever only looks lets go at once.
-        while matches!(locked, Err(TryLockError::WouldBlock)) && !is_locked_by_a_supervisor(&file) {
+        while matches!(locked, Err(TryLockError::WouldBlock)) && !is_held(state, &file)? {
             locked = file.try_lock();
         }
         match locked {
@@ -52,8 +52,10 @@ impl InstanceLock {
     /// # Errors
     /// The system fails.
     pub fn is_taken(state: &StateDirectory) -> Result<bool, ToolError> {
-        let file = state.root.open_existing(FILE)?;
-        Ok(file.is_some_and(|(file, _)| is_locked_by_a_supervisor(&file)))
+        match state.root.open_existing(FILE)? {
+            Some((file, _)) => is_held(state, &file),
+            None => Ok(false),
+        }
     }
 
     /// Tells whether its file is still in its place: without it another supervisor may begin.
@@ -63,13 +65,14 @@ impl InstanceLock {
     }
 }
 
-/// Returns true when another file description has the lock alone; a shared lock is one of a look like this.
-fn is_locked_by_a_supervisor(file: &File) -> bool {
-    let looked = file.try_lock_shared();
-    let is_locked = matches!(looked, Err(TryLockError::WouldBlock));
-    if !is_locked {
-        // It also ends with the file.
-        let _ = file.unlock();
+/// Returns true when a supervisor holds the lock. It holds it alone, while a look like this shares it for a moment.
+fn is_held(state: &StateDirectory, file: &File) -> Result<bool, ToolError> {
+    match file.try_lock_shared() {
+        Ok(()) => match file.unlock() {
+            Ok(()) => Ok(false),
+            Err(error) => Err(state.root.error(FILE, &error)),
+        },
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(state.root.error(FILE, &error)),
     }
-    is_locked
 }

@@ -32,14 +32,18 @@ fn rules(allow: &[&str], ask: &[&str], deny: &[&str]) -> Rules {
     }
 }
 
-fn judged(mode: Mode, rules: &Rules, script: &str) -> Verdict {
-    let place = Place {
-        cwd: "/project".into(),
+fn place(cwd: &str) -> Place {
+    Place {
+        cwd: cwd.into(),
         project: "/project".into(),
         is_bash: false,
         home: Some("/home/me".into()),
         real: Path::to_owned,
-    };
+    }
+}
+
+fn judged(mode: Mode, rules: &Rules, script: &str) -> Verdict {
+    let place = place("/project");
     let judge = Judge {
         mode,
         rules,
@@ -676,14 +680,7 @@ fn a_change_outside_that_names_no_file_is_asked_about() {
         (Mode::Full, &reply, "runs"),
         (Mode::ReadOnly, &history, "runs"),
     ] {
-        let place = Place {
-            cwd: "/project".into(),
-            project: "/project".into(),
-            is_bash: false,
-            home: None,
-            real: Path::to_owned,
-        };
-        let rules = Rules::default();
+        let (place, rules) = (place("/project"), Rules::default());
         let judge = Judge {
             mode,
             rules: &rules,
@@ -695,13 +692,7 @@ fn a_change_outside_that_names_no_file_is_asked_about() {
 
 #[test]
 fn calls_of_other_tools_are_judged_by_their_effect() {
-    let place = Place {
-        cwd: "/project/src".into(),
-        project: "/project".into(),
-        is_bash: false,
-        home: Some("/home/me".into()),
-        real: Path::to_owned,
-    };
+    let place = place("/project/src");
     let check = |mode: Mode, call: &Call, types_code: bool, expected: &str| {
         let rules = Rules::default();
         let judge = Judge {

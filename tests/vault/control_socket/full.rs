@@ -34,8 +34,8 @@ impl Full {
         }
     }
 
-    /// Ends it, and leaves the socket where it is. A program that another test starts has the listener, too, for a moment:
-    /// connecting waits until that is over.
+    /// Closes the listener and leaves the socket's file. A program that another test starts inherits the listener for a
+    /// moment; connecting waits until that is over.
     fn close(self) {
         drop((self.listener, self.waiting));
         let refused = UnixStream::connect(self.path).unwrap_err();

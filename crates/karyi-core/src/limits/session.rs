@@ -153,8 +153,8 @@ pub const CLAIM_TIMEOUT: Duration = Duration::from_millis(200);
 /// Longest time before orphaned ended processes are reaped while commands run: each occupies a process id.
 pub const REAP_EVERY: Duration = Duration::from_millis(500);
 /// Time a command runs before it becomes a job in conversations, for MCP clients, and where nobody watches: most builds
-/// and tests end sooner, and a model that waits for a server learns of it. At `/mcp` of a server a call has the time that the
-/// server gives it.
+/// and tests end sooner, and a model that waits for a server learns of it. At `/mcp` of a server a call has the time
+/// that the server gives it.
 pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 /// The same when the next call types into the command, which waits for it in vain until then.
 pub const HAND_OVER_AFTER: Duration = Duration::from_secs(10);
@@ -181,7 +181,7 @@ pub const MAX_REPEATED_LINES: u32 = 2;
 pub const LINES_FOR_HOOKS: usize = 11;
 /// Pause between the signals INT, TERM and KILL when a job is ended.
 pub const JOB_LADDER_STEP: Duration = Duration::from_secs(1);
-/// Time for a killed job to disappear: it is longer on a busy machine. A job of another user stays.
+/// Longest wait for a killed job to disappear: a busy machine needs more than a second. A job of another user stays.
 pub const JOB_KILL_TIMEOUT: Duration = Duration::from_secs(4);
 /// Time the shell itself must be in the foreground before it is killed as its own job: between two programs of a
 /// script it is so only briefly.
